@@ -79,39 +79,33 @@ impl<'a> Analyser<'a> {
         }
         match &form.kind {
             FormKind::Symbol(name) => self.symbol(name, span),
-            FormKind::Vector(items) => {
-                let nodes = self.forms(items)?;
-                if nodes.iter().all(is_constant) {
-                    return Ok(Expr::constant(
-                        Value::vector(nodes.into_iter().filter_map(constant).collect()),
-                        span,
-                    ));
-                }
-                Ok(Expr::new(NodeKind::Vector(nodes), span))
-            }
-            FormKind::Map(items) => {
-                let nodes = self.forms(items)?;
-                if nodes.iter().all(is_constant) {
-                    let values: Vec<Value> = nodes.into_iter().filter_map(constant).collect();
-                    let entries = values.chunks_exact(2).map(|entry| (entry[0].clone(), entry[1].clone()));
-                    return Ok(Expr::constant(Value::Map(entries.collect()), span));
-                }
-                Ok(Expr::new(NodeKind::Map(nodes), span))
-            }
-            FormKind::Set(items) => {
-                let nodes = self.forms(items)?;
-                if nodes.iter().all(is_constant) {
-                    return Ok(Expr::constant(
-                        Value::Set(nodes.into_iter().filter_map(constant).collect()),
-                        span,
-                    ));
-                }
-                Ok(Expr::new(NodeKind::Set(nodes), span))
-            }
+            FormKind::Vector(items) => self.collection(items, span, NodeKind::Vector, Value::vector),
+            FormKind::Map(items) => self.collection(items, span, NodeKind::Map, |values| {
+                let entries = values.chunks_exact(2).map(|entry| (entry[0].clone(), entry[1].clone()));
+                Value::Map(entries.collect())
+            }),
+            FormKind::Set(items) => self.collection(items, span, NodeKind::Set, |values| {
+                Value::Set(values.into_iter().collect())
+            }),
             FormKind::List(items) if items.is_empty() => Ok(Expr::constant(Value::list(Vec::new()), span)),
             FormKind::List(items) => self.list(items, span, tail),
             _ => Ok(Expr::constant(Value::Nil, span)),
         }
+    }
+
+    /// Compiles a collection: a constant if all of its items are.
+    fn collection(
+        &mut self,
+        items: &[Form],
+        span: Span,
+        node: fn(Vec<Expr>) -> NodeKind,
+        value: fn(Vec<Value>) -> Value,
+    ) -> Result<Expr> {
+        let nodes = self.forms(items)?;
+        if nodes.iter().all(is_constant) {
+            return Ok(Expr::constant(value(nodes.into_iter().filter_map(constant).collect()), span));
+        }
+        Ok(Expr::new(node(nodes), span))
     }
 
     /// Compiles forms none of which is in tail position.
@@ -121,13 +115,26 @@ impl<'a> Analyser<'a> {
 
     /// Compiles a body. Its last form is in tail position if the body is.
     pub(crate) fn body(&mut self, forms: &[Form], span: Span, tail: bool) -> Result<Expr> {
+        self.joined(forms, span, tail, Value::Nil, NodeKind::Do)
+    }
+
+    /// Compiles forms of which the last one is in tail position to a node of them all. Without forms the
+    /// value is `empty`.
+    pub(crate) fn joined(
+        &mut self,
+        forms: &[Form],
+        span: Span,
+        tail: bool,
+        empty: Value,
+        node: fn(Vec<Expr>) -> NodeKind,
+    ) -> Result<Expr> {
         match forms {
-            [] => Ok(Expr::constant(Value::Nil, span)),
+            [] => Ok(Expr::constant(empty, span)),
             [only] => self.form(only, tail),
             [first @ .., last] => {
                 let mut nodes = self.forms(first)?;
                 nodes.push(self.form(last, tail)?);
-                Ok(Expr::new(NodeKind::Do(nodes), span))
+                Ok(Expr::new(node(nodes), span))
             }
         }
     }
@@ -424,6 +431,11 @@ fn is_double(node: &Expr) -> bool {
         },
         _ => false,
     }
+}
+
+/// The error for a form that is not written as it should be.
+pub(crate) fn malformed(message: impl Into<String>, span: Span) -> Error {
+    Error::new(ErrorKind::InvalidForm, message).at(span)
 }
 
 pub(crate) fn with_hint(error: Error, hint: Option<String>) -> Error {

@@ -169,6 +169,11 @@ pub(crate) enum Origin {
 }
 
 impl Function {
+    /// Returns whether no body of the function has effects.
+    pub(crate) fn is_pure(&self) -> bool {
+        self.fixed.iter().chain(&self.variadic).all(|body| body.pure)
+    }
+
     /// Returns the index of the body that accepts `count` arguments; for the variadic body, the number of
     /// fixed-arity bodies.
     #[inline]

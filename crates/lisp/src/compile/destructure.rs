@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::analyse::{Analyser, call};
+use super::analyse::{Analyser, call, malformed};
 use super::functions::split_rest;
 use super::node::{Binding, Expr, NodeKind, Slot};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::reader::{Form, FormKind, Name, Span};
 use crate::value::Value;
 
@@ -20,7 +20,7 @@ impl Analyser<'_> {
             }
             FormKind::Vector(items) => self.bind_vector(items, value, pattern.span, bindings),
             FormKind::Map(entries) => self.bind_map(entries, value, pattern.span, bindings),
-            _ => Err(invalid("a name, a vector or a map is needed where something is bound", pattern.span)),
+            _ => Err(malformed("a name, a vector or a map is needed where something is bound", pattern.span)),
         }
     }
 
@@ -39,7 +39,7 @@ impl Analyser<'_> {
 
     fn name_local(&mut self, name: &Name, slot: Slot, span: Span) -> Result<()> {
         if name.namespace().is_some() {
-            return Err(invalid(&format!("a local name has no namespace: {}", name.full()), span));
+            return Err(malformed(format!("a local name has no namespace: {}", name.full()), span));
         }
         self.level().name(name.clone(), slot);
         Ok(())
@@ -58,7 +58,7 @@ impl Analyser<'_> {
             items => (items, None),
         };
         if let Some(keyword) = items.iter().find(|form| matches!(form.kind, FormKind::Keyword(_))) {
-            return Err(invalid("in a vector pattern :as stands before the last name", keyword.span));
+            return Err(malformed("in a vector pattern :as stands before the last name", keyword.span));
         }
         let value = match whole {
             None => value,
@@ -117,11 +117,11 @@ impl Analyser<'_> {
                 "as" => self.bind_slot(source, slot, bindings)?,
                 kind @ ("keys" | "strs" | "syms") => {
                     let Some(names) = source.as_vector() else {
-                        return Err(invalid(&format!(":{kind} takes a vector of names"), source.span));
+                        return Err(malformed(format!(":{kind} takes a vector of names"), source.span));
                     };
                     for item in names {
                         let (FormKind::Symbol(name) | FormKind::Keyword(name)) = &item.kind else {
-                            return Err(invalid(&format!(":{kind} takes a vector of names"), item.span));
+                            return Err(malformed(format!(":{kind} takes a vector of names"), item.span));
                         };
                         let full = match (&namespace, name.namespace()) {
                             (Some(namespace), None) => format!("{namespace}/{}", name.name()),
@@ -137,7 +137,7 @@ impl Analyser<'_> {
                     }
                 }
                 other => {
-                    return Err(invalid(&format!(":{other} means nothing in a map pattern"), pattern.span));
+                    return Err(malformed(format!(":{other} means nothing in a map pattern"), pattern.span));
                 }
             }
         }
@@ -166,8 +166,4 @@ impl Analyser<'_> {
         };
         self.bind(pattern, value, bindings)
     }
-}
-
-fn invalid(message: &str, span: Span) -> Error {
-    Error::new(ErrorKind::InvalidForm, message.to_owned()).at(span)
 }

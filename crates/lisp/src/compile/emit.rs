@@ -60,6 +60,22 @@ impl Emitter {
         self.ops.len() - 1
     }
 
+    fn add(&mut self, op: Op, span: Span) {
+        self.push(op, span);
+    }
+
+    fn add_impure(&mut self, op: Op, span: Span) {
+        self.impure = true;
+        self.push(op, span);
+    }
+
+    fn collection(&mut self, nodes: Vec<Expr>, op: fn(u32) -> Op, span: Span) -> Result<()> {
+        let count = nodes.len() as u32;
+        nodes.into_iter().try_for_each(|node| self.node(node))?;
+        self.push(op(count), span);
+        Ok(())
+    }
+
     fn here(&self) -> u32 {
         self.ops.len() as u32
     }
@@ -108,40 +124,14 @@ impl Emitter {
                 };
                 self.push(op, span);
             }
-            NodeKind::Local { slot, last } => {
-                self.push(if last { Op::TakeLocal(slot) } else { Op::Local(slot) }, span);
-            }
-            NodeKind::Captured(index) => {
-                self.push(Op::Captured(index), span);
-            }
-            NodeKind::Sibling(index) => {
-                self.push(Op::Sibling(index), span);
-            }
-            NodeKind::Global(index) => {
-                self.impure = true;
-                self.push(Op::Global(index), span);
-            }
-            NodeKind::Definition(index) => {
-                self.impure = true;
-                self.push(Op::Definition(index), span);
-            }
-            NodeKind::IsDefined(index) => {
-                self.impure = true;
-                self.push(Op::IsDefined(index), span);
-            }
-            NodeKind::Data(index) => {
-                self.push(Op::Data(index), span);
-            }
-            NodeKind::If(parts) => {
-                let [test, then, otherwise] = *parts;
-                self.node(test)?;
-                let to_else = self.push(Op::JumpIfFalse(0), span);
-                self.node(then)?;
-                let to_end = self.push(Op::Jump(0), span);
-                self.land(to_else);
-                self.node(otherwise)?;
-                self.land(to_end);
-            }
+            NodeKind::Local { slot, last: true } => self.add(Op::TakeLocal(slot), span),
+            NodeKind::Local { slot, last: false } => self.add(Op::Local(slot), span),
+            NodeKind::Captured(index) => self.add(Op::Captured(index), span),
+            NodeKind::Sibling(index) => self.add(Op::Sibling(index), span),
+            NodeKind::Global(index) => self.add_impure(Op::Global(index), span),
+            NodeKind::Definition(index) => self.add_impure(Op::Definition(index), span),
+            NodeKind::IsDefined(index) => self.add_impure(Op::IsDefined(index), span),
+            NodeKind::Data(index) => self.add(Op::Data(index), span),
             NodeKind::Cond(clauses, otherwise) => {
                 let mut ends = Vec::new();
                 for (test, result) in clauses {
@@ -226,21 +216,9 @@ impl Emitter {
                 self.push(Op::Group(proto, first), span);
                 self.node(*body)?;
             }
-            NodeKind::Vector(nodes) => {
-                let count = nodes.len() as u32;
-                nodes.into_iter().try_for_each(|node| self.node(node))?;
-                self.push(Op::Vector(count), span);
-            }
-            NodeKind::Map(nodes) => {
-                let count = nodes.len() as u32;
-                nodes.into_iter().try_for_each(|node| self.node(node))?;
-                self.push(Op::Map(count), span);
-            }
-            NodeKind::Set(nodes) => {
-                let count = nodes.len() as u32;
-                nodes.into_iter().try_for_each(|node| self.node(node))?;
-                self.push(Op::Set(count), span);
-            }
+            NodeKind::Vector(nodes) => self.collection(nodes, Op::Vector, span)?,
+            NodeKind::Map(nodes) => self.collection(nodes, Op::Map, span)?,
+            NodeKind::Set(nodes) => self.collection(nodes, Op::Set, span)?,
             NodeKind::Case { value, clauses, otherwise } => {
                 self.node(*value)?;
                 let case = self.cases.len();

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::analyse::Analyser;
+use super::analyse::{Analyser, malformed};
 use super::code::{Code, Function, Origin};
 use super::emit::{Frame, emit};
 use super::node::{Expr, FunctionNode, NodeKind};
 use super::scope::{Level, Target};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::reader::{Form, FormKind, Name, Span};
 use crate::value::Symbol;
 
@@ -21,7 +21,6 @@ pub(crate) struct FunctionForm<'f> {
 impl<'f> FunctionForm<'f> {
     /// Parses the part after the name of a function: `[x] body...` or `([x] body...) ([x y] body...)`.
     pub(crate) fn parse(name: Option<Name>, rest: &'f [Form], span: Span) -> Result<Self> {
-        let invalid = |message: &str| Error::new(ErrorKind::InvalidForm, message.to_owned()).at(span);
         let mut arities = Vec::new();
         match rest.first().map(|form| &form.kind) {
             Some(FormKind::Vector(_)) => arities.push((&rest[0], &rest[1..])),
@@ -32,15 +31,14 @@ impl<'f> FunctionForm<'f> {
                             arities.push((parameters, body));
                         }
                         _ => {
-                            return Err(invalid(
-                                "each arity of a function is written ([parameters] body...)",
-                            )
-                            .hint("parameters stand in square brackets: `(fn [x] ...)`"));
+                            let message = "each arity of a function is written ([parameters] body...)";
+                            return Err(malformed(message, span)
+                                .hint("parameters stand in square brackets: `(fn [x] ...)`"));
                         }
                     }
                 }
             }
-            _ => return Err(invalid("a function needs a vector of parameters: (fn [x] body...)")),
+            _ => return Err(malformed("a function needs a vector of parameters: (fn [x] body...)", span)),
         }
         Ok(Self { name, arities, span })
     }
@@ -86,14 +84,12 @@ impl Analyser<'_> {
             let body = self.arity(parameters, body, written.span)?;
             if body.variadic {
                 if function.variadic.is_some() {
-                    return Err(invalid("a function has at most one arity with &", parameters.span));
+                    return Err(malformed("a function has at most one arity with &", parameters.span));
                 }
                 function.variadic = Some(body);
             } else if function.fixed.iter().any(|other| other.parameters == body.parameters) {
-                return Err(invalid(
-                    "two arities of a function take the same number of arguments",
-                    parameters.span,
-                ));
+                let message = "two arities of a function take the same number of arguments";
+                return Err(malformed(message, parameters.span));
             } else {
                 function.fixed.push(body);
             }
@@ -101,10 +97,8 @@ impl Analyser<'_> {
         if let Some(variadic) = &function.variadic
             && function.fixed.iter().any(|fixed| fixed.parameters > variadic.parameters)
         {
-            return Err(invalid(
-                "an arity with & must have at least as many parameters as every other",
-                written.span,
-            ));
+            let message = "an arity with & must have at least as many parameters as every other";
+            return Err(malformed(message, written.span));
         }
         Ok(function)
     }
@@ -181,12 +175,8 @@ pub(crate) fn split_rest(patterns: &[Form], span: Span) -> Result<(&[Form], Opti
     match patterns.iter().position(|form| form.is_symbol("&")) {
         None => Ok((patterns, None)),
         Some(at) if at + 2 == patterns.len() => Ok((&patterns[..at], Some(&patterns[at + 1]))),
-        Some(_) => Err(invalid("exactly one name follows &", span)),
+        Some(_) => Err(malformed("exactly one name follows &", span)),
     }
-}
-
-fn invalid(message: &str, span: Span) -> Error {
-    Error::new(ErrorKind::InvalidForm, message.to_owned()).at(span)
 }
 
 /// Describes parameters for display: names as they are, patterns as `_`.

@@ -92,14 +92,6 @@ impl Pass {
                 *last = !live.contains(*slot);
                 live.insert(*slot);
             }
-            NodeKind::If(parts) => {
-                let [test, then, otherwise] = &mut **parts;
-                let mut other = live.clone();
-                self.walk(otherwise, &mut other);
-                self.walk(then, live);
-                live.union(&other);
-                self.walk(test, live);
-            }
             NodeKind::Cond(clauses, otherwise) => {
                 let after = live.clone();
                 self.walk(otherwise, live);
@@ -229,7 +221,6 @@ fn uses(node: &Expr, found: &mut Live) {
         | NodeKind::IsDefined(_)
         | NodeKind::Data(_) => {}
         NodeKind::Local { slot, .. } => found.insert(*slot),
-        NodeKind::If(parts) => parts.iter().for_each(|part| uses(part, found)),
         NodeKind::Cond(clauses, otherwise) => {
             for (test, result) in clauses {
                 uses(test, found);

@@ -33,7 +33,6 @@ pub(crate) enum NodeKind {
     /// Tests if a name is defined.
     IsDefined(u32),
     Data(u32),
-    If(Box<[Expr; 3]>),
     /// Pairs of test and result, then the default result.
     Cond(Vec<(Expr, Expr)>, Box<Expr>),
     And(Vec<Expr>),
@@ -99,6 +98,11 @@ pub(crate) struct FunctionNode {
 impl Expr {
     pub(crate) fn new(kind: NodeKind, span: Span) -> Self {
         Self { kind, span }
+    }
+
+    /// One of two expressions, by a test.
+    pub(crate) fn branch([test, then, otherwise]: [Expr; 3], span: Span) -> Self {
+        Self::new(NodeKind::Cond(vec![(test, then)], Box::new(otherwise)), span)
     }
 
     pub(crate) fn constant(value: Value, span: Span) -> Self {

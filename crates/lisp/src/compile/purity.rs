@@ -1,6 +1,6 @@
 //! Finds calls that are known to be pure: no tools, prints, atoms or unknown functions.
 
-use super::code::Body;
+use super::code::Function;
 use super::node::{Expr, NodeKind};
 use crate::library::{Effects, Native};
 use crate::value::Value;
@@ -8,11 +8,7 @@ use crate::value::Value;
 /// Returns whether calling this node is known to be pure.
 pub(super) fn known_pure(function: &Expr, arguments: &[Expr]) -> bool {
     match &function.kind {
-        NodeKind::Constant(Value::Closure(closure)) => {
-            let bodies = &closure.code().functions[closure.member()];
-            let pure = |body: &Body| body.pure;
-            bodies.fixed.iter().all(pure) && bodies.variadic.iter().all(pure)
-        }
+        NodeKind::Constant(Value::Closure(closure)) => closure.function().is_pure(),
         NodeKind::Constant(Value::Keyword(_) | Value::Map(_) | Value::Set(_)) => true,
         NodeKind::Constant(Value::Native(native)) => native_is_pure(native, arguments),
         _ => false,
@@ -25,9 +21,7 @@ pub(super) fn native_is_pure(native: &Native, arguments: &[Expr]) -> bool {
         Effects::Pure => true,
         Effects::Acts => false,
         Effects::Calls => arguments.first().is_some_and(|function| match &function.kind {
-            NodeKind::Function(function) => function.code.functions.iter().all(|function| {
-                function.fixed.iter().all(|body| body.pure) && function.variadic.iter().all(|body| body.pure)
-            }),
+            NodeKind::Function(function) => function.code.functions.iter().all(Function::is_pure),
             NodeKind::Constant(Value::Native(inner)) => inner.effects == Effects::Pure,
             _ => known_pure(function, &[]),
         }),

@@ -68,6 +68,6 @@ impl Analyser<'_> {
         let fail = internal("assertion-failed*", std::iter::once(text).chain(message.cloned()), span);
         let test = self.form(test, false)?;
         let fail = self.form(&fail, false)?;
-        Ok(Expr::new(NodeKind::If(Box::new([test, Expr::constant(Value::Nil, span), fail])), span))
+        Ok(Expr::branch([test, Expr::constant(Value::Nil, span), fail], span))
     }
 }

@@ -1,7 +1,7 @@
 //! `let`, `letfn`, `loop`, `recur`, `fn`, and the branches that bind.
 
 use super::{Test, invalid};
-use crate::compile::analyse::Analyser;
+use crate::compile::analyse::{Analyser, malformed};
 use crate::compile::functions::FunctionForm;
 use crate::compile::node::{Binding, Expr, NodeKind};
 use crate::compile::scope::Target;
@@ -28,13 +28,10 @@ impl Analyser<'_> {
     pub(super) fn pairs<'f>(&self, form: &str, bindings: &'f Form) -> Result<&'f [Form]> {
         match bindings.as_vector() {
             Some(pairs) if pairs.len() % 2 == 0 => Ok(pairs),
-            Some(_) => Err(Error::new(
-                ErrorKind::InvalidForm,
-                format!("{form} bindings require an even number of forms"),
-            )
-            .at(bindings.span)),
-            None => Err(Error::new(ErrorKind::InvalidForm, format!("{form} bindings must be a vector"))
-                .at(bindings.span)),
+            Some(_) => {
+                Err(malformed(format!("{form} bindings require an even number of forms"), bindings.span))
+            }
+            None => Err(malformed(format!("{form} bindings must be a vector"), bindings.span)),
         }
     }
 
@@ -202,7 +199,7 @@ impl Analyser<'_> {
             then = Expr::new(NodeKind::Let(inner, Box::new(then)), span);
         }
         let otherwise = self.optional(otherwise, span, tail)?;
-        let branch = Expr::new(NodeKind::If(Box::new([condition, then, otherwise])), span);
+        let branch = Expr::branch([condition, then, otherwise], span);
         Ok(Expr::new(NodeKind::Let(vec![Binding::One(slot, value)], Box::new(branch)), span))
     }
 
@@ -223,8 +220,7 @@ impl Analyser<'_> {
         let body = self.body(body, span, tail)?;
         self.level().reset(mark);
         let then = Expr::new(NodeKind::Let(inner, Box::new(body)), span);
-        let parts = [Self::local(slot, span), then, Expr::constant(Value::Nil, span)];
-        let branch = Expr::new(NodeKind::If(Box::new(parts)), span);
+        let branch = Expr::branch([Self::local(slot, span), then, Expr::constant(Value::Nil, span)], span);
         Ok(Expr::new(NodeKind::Let(vec![Binding::One(slot, sequence)], Box::new(branch)), span))
     }
 }

@@ -1,7 +1,7 @@
 //! `if`, `when`, `cond`, `condp`, `case`, `and`, `or`.
 
 use super::{internal, invalid, list};
-use crate::compile::analyse::Analyser;
+use crate::compile::analyse::{Analyser, malformed};
 use crate::compile::node::{Expr, NodeKind};
 use crate::edn::form_to_value;
 use crate::error::{Error, ErrorKind, Result};
@@ -9,32 +9,27 @@ use crate::reader::{Form, FormKind, Span};
 use crate::value::{Set, Value};
 
 impl Analyser<'_> {
-    pub(super) fn form_if(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Expr> {
+    pub(super) fn form_if(
+        &mut self,
+        arguments: &[Form],
+        span: Span,
+        tail: bool,
+        negated: bool,
+    ) -> Result<Expr> {
         let (test, then, otherwise) = match arguments {
             [test, then] => (test, then, None),
             [test, then, otherwise] => (test, then, Some(otherwise)),
+            _ if negated => return Err(invalid("(if-not test then else?)")),
             _ => return Err(invalid("(if test then else?)")),
         };
         let test = self.form(test, false)?;
         let then = self.form(then, tail)?;
         let otherwise = self.optional(otherwise, span, tail)?;
-        Ok(Expr::new(NodeKind::If(Box::new([test, then, otherwise])), span))
+        Ok(Expr::branch(if negated { [test, otherwise, then] } else { [test, then, otherwise] }, span))
     }
 
     pub(super) fn optional(&mut self, form: Option<&Form>, span: Span, tail: bool) -> Result<Expr> {
         form.map_or_else(|| Ok(Expr::constant(Value::Nil, span)), |form| self.form(form, tail))
-    }
-
-    pub(super) fn form_if_not(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Expr> {
-        let (test, then, otherwise) = match arguments {
-            [test, then] => (test, then, None),
-            [test, then, otherwise] => (test, then, Some(otherwise)),
-            _ => return Err(invalid("(if-not test then else?)")),
-        };
-        let test = self.form(test, false)?;
-        let then = self.form(then, tail)?;
-        let otherwise = self.optional(otherwise, span, tail)?;
-        Ok(Expr::new(NodeKind::If(Box::new([test, otherwise, then])), span))
     }
 
     pub(super) fn form_when(
@@ -50,8 +45,7 @@ impl Analyser<'_> {
         let test = self.form(test, false)?;
         let body = self.body(body, span, tail)?;
         let nothing = Expr::constant(Value::Nil, span);
-        let parts = if negated { [test, nothing, body] } else { [test, body, nothing] };
-        Ok(Expr::new(NodeKind::If(Box::new(parts)), span))
+        Ok(Expr::branch(if negated { [test, nothing, body] } else { [test, body, nothing] }, span))
     }
 
     pub(super) fn form_cond(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Expr> {
@@ -128,8 +122,7 @@ impl Analyser<'_> {
             };
             for constant in &constants {
                 if seen.contains(constant) {
-                    return Err(Error::new(ErrorKind::InvalidForm, "case has the same constant twice")
-                        .at(pair[0].span));
+                    return Err(malformed("case has the same constant twice", pair[0].span));
                 }
             }
             for constant in &constants {
@@ -148,29 +141,5 @@ impl Analyser<'_> {
         };
         let bindings = vec![crate::compile::node::Binding::One(slot, value)];
         Ok(Expr::new(NodeKind::Let(bindings, Box::new(Expr::new(case, span))), span))
-    }
-
-    pub(super) fn form_and(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Expr> {
-        match arguments {
-            [] => Ok(Expr::constant(Value::Boolean(true), span)),
-            [only] => self.form(only, tail),
-            [first @ .., last] => {
-                let mut nodes = self.forms(first)?;
-                nodes.push(self.form(last, tail)?);
-                Ok(Expr::new(NodeKind::And(nodes), span))
-            }
-        }
-    }
-
-    pub(super) fn form_or(&mut self, arguments: &[Form], span: Span, tail: bool) -> Result<Expr> {
-        match arguments {
-            [] => Ok(Expr::constant(Value::Nil, span)),
-            [only] => self.form(only, tail),
-            [first @ .., last] => {
-                let mut nodes = self.forms(first)?;
-                nodes.push(self.form(last, tail)?);
-                Ok(Expr::new(NodeKind::Or(nodes), span))
-            }
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! `def`, `defn`, `declare`, `var`, and the namespace forms.
 
 use super::invalid;
-use crate::compile::analyse::Analyser;
+use crate::compile::analyse::{Analyser, malformed};
 use crate::compile::builtins::canonical_namespace;
 use crate::compile::functions::FunctionForm;
 use crate::compile::node::{Expr, NodeKind};
@@ -16,11 +16,10 @@ impl Analyser<'_> {
         match name.namespace() {
             None | Some("user") => Ok(name),
             Some(_) if self.source.is_none() => Ok(name),
-            Some(namespace) => Err(Error::new(
-                ErrorKind::InvalidForm,
-                format!("only names of user/ can be defined, not of {namespace}/"),
-            )
-            .at(form.span)),
+            Some(namespace) => {
+                let message = format!("only names of user/ can be defined, not of {namespace}/");
+                Err(malformed(message, form.span))
+            }
         }
     }
 
@@ -56,7 +55,7 @@ impl Analyser<'_> {
         // Whether the name is defined is known only at run time.
         let define = self.form_def(arguments, span)?;
         let is_defined = Expr::new(NodeKind::IsDefined(global), span);
-        Ok(Expr::new(NodeKind::If(Box::new([is_defined, Expr::constant(Value::Nil, span), define])), span))
+        Ok(Expr::branch([is_defined, Expr::constant(Value::Nil, span), define], span))
     }
 
     pub(super) fn form_defn(&mut self, arguments: &[Form], span: Span) -> Result<Expr> {

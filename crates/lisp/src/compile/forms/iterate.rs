@@ -1,10 +1,10 @@
 //! `for`, `doseq`, `dotimes`, `while`, `lazy-seq`.
 
 use super::{internal, invalid, list};
-use crate::compile::analyse::Analyser;
+use crate::compile::analyse::{Analyser, malformed};
 use crate::compile::functions::FunctionForm;
 use crate::compile::node::{Expr, NodeKind};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::reader::{Form, FormKind, Span};
 
 /// One part of the binding vector of `for` and `doseq`.
@@ -17,11 +17,8 @@ enum Part<'f> {
 
 fn parts<'f>(form: &str, bindings: &'f Form) -> Result<Vec<Part<'f>>> {
     let pairs = bindings.as_vector().filter(|pairs| pairs.len() % 2 == 0).ok_or_else(|| {
-        Error::new(
-            ErrorKind::InvalidForm,
-            format!("{form} bindings must be a vector with an even number of forms"),
-        )
-        .at(bindings.span)
+        let message = format!("{form} bindings must be a vector with an even number of forms");
+        malformed(message, bindings.span)
     })?;
     let parts: Vec<Part<'f>> = pairs
         .chunks_exact(2)
@@ -30,20 +27,17 @@ fn parts<'f>(form: &str, bindings: &'f Form) -> Result<Vec<Part<'f>>> {
                 "let" => Ok(Part::Let(&pair[1])),
                 "when" => Ok(Part::When(&pair[1])),
                 "while" => Ok(Part::While(&pair[1])),
-                other => Err(Error::new(
-                    ErrorKind::InvalidForm,
-                    format!("{form} knows :let, :when and :while, not :{other}"),
-                )
-                .at(pair[0].span)),
+                other => {
+                    let message = format!("{form} knows :let, :when and :while, not :{other}");
+                    Err(malformed(message, pair[0].span))
+                }
             },
             _ => Ok(Part::Each(&pair[0], &pair[1])),
         })
         .collect::<Result<_>>()?;
     match parts.first() {
         Some(Part::Each(..)) | None => Ok(parts),
-        Some(_) => {
-            Err(Error::new(ErrorKind::InvalidForm, format!("{form} begins with a name")).at(bindings.span))
-        }
+        Some(_) => Err(malformed(format!("{form} begins with a name"), bindings.span)),
     }
 }
 

@@ -18,6 +18,7 @@ use super::scope::is_local;
 use crate::edn::form_to_value;
 use crate::error::{Error, ErrorKind, Result};
 use crate::reader::{Form, Name, Span};
+use crate::value::Value;
 
 /// Special forms, which cannot be shadowed.
 const SPECIAL: &[&str] =
@@ -98,16 +99,16 @@ impl Analyser<'_> {
                 _ => return Err(invalid("(quote form)")),
             },
             "do" => self.body(arguments, span, tail)?,
-            "comment" => Expr::constant(crate::value::Value::Nil, span),
-            "if" => self.form_if(arguments, span, tail)?,
-            "if-not" => self.form_if_not(arguments, span, tail)?,
+            "comment" => Expr::constant(Value::Nil, span),
+            "if" => self.form_if(arguments, span, tail, false)?,
+            "if-not" => self.form_if(arguments, span, tail, true)?,
             "when" => self.form_when(arguments, span, tail, false)?,
             "when-not" => self.form_when(arguments, span, tail, true)?,
             "cond" => self.form_cond(arguments, span, tail)?,
             "condp" => self.form_condp(arguments, span, tail)?,
             "case" => self.form_case(arguments, span, tail)?,
-            "and" => self.form_and(arguments, span, tail)?,
-            "or" => self.form_or(arguments, span, tail)?,
+            "and" => self.joined(arguments, span, tail, Value::Boolean(true), NodeKind::And)?,
+            "or" => self.joined(arguments, span, tail, Value::Nil, NodeKind::Or)?,
             "let" | "let*" => self.form_let(arguments, span, tail)?,
             "letfn" => self.form_letfn(arguments, span, tail)?,
             "loop" | "loop*" => self.form_loop(arguments, span)?,

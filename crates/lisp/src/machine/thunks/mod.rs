@@ -11,7 +11,6 @@ use turn::{Arguments, Current, Turn};
 
 use super::natives::call_in_place;
 use super::work::{Host, Step, Work};
-use crate::compile::Body;
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::Effects;
 use crate::value::{Cursor, CursorStep, Each, LazyCell, List, Sequence, Thunk, Value, Vector};
@@ -48,11 +47,7 @@ fn room(thunk: &Thunk) -> usize {
 /// Returns whether calling a value is known to be pure.
 pub(super) fn is_pure(function: &Value) -> bool {
     match function {
-        Value::Closure(closure) => {
-            let pure = |body: &Body| body.pure;
-            let function = closure.function();
-            function.fixed.iter().all(pure) && function.variadic.iter().all(pure)
-        }
+        Value::Closure(closure) => closure.function().is_pure(),
         Value::Native(native) => native.effects == Effects::Pure,
         Value::Keyword(_) | Value::Map(_) | Value::Set(_) | Value::Vector(_) | Value::Symbol(_) => true,
         _ => false,
