@@ -111,11 +111,8 @@ const MOST_VALUES: u64 = 1 << 20;
 /// A few values that share their parts may unfold into billions, so their number is bounded.
 pub fn to_json(value: &Value, schema: Option<&Json>) -> Result<Json> {
     if value.shape().weight() > MOST_VALUES {
-        return Err(Error::new(
-            ErrorKind::SizeExceeded,
-            format!("as JSON the value would have more than {MOST_VALUES} parts"),
-        )
-        .hint("leave out what is not needed"));
+        let message = format!("as JSON the value would have more than {MOST_VALUES} parts");
+        return Err(Error::new(ErrorKind::SizeExceeded, message).hint("leave out what is not needed"));
     }
     json_of(value, schema)
 }

@@ -73,10 +73,8 @@ impl Limits {
     pub(crate) fn check_string(&self, bytes: usize) -> Result<()> {
         if bytes > self.string_bytes {
             let limit = self.string_bytes;
-            return Err(Error::new(
-                ErrorKind::SizeExceeded,
-                format!("a string would have more than {limit} bytes"),
-            ));
+            let message = format!("a string would have more than {limit} bytes");
+            return Err(Error::new(ErrorKind::SizeExceeded, message));
         }
         Ok(())
     }
@@ -84,10 +82,8 @@ impl Limits {
     pub(crate) fn check_number(&self, bits: u64) -> Result<()> {
         if bits > self.number_bits {
             let limit = self.number_bits;
-            return Err(Error::new(
-                ErrorKind::NumberSizeExceeded,
-                format!("a number would have more than {limit} bits"),
-            ));
+            let message = format!("a number would have more than {limit} bits");
+            return Err(Error::new(ErrorKind::NumberSizeExceeded, message));
         }
         Ok(())
     }
@@ -100,10 +96,8 @@ impl Limits {
     pub(crate) fn check_depth(&self, depth: u32) -> Result<()> {
         let limit = self.deepest();
         if depth > limit {
-            return Err(Error::new(
-                ErrorKind::NestingExceeded,
-                format!("a value would be nested more than {limit} deep"),
-            ));
+            let message = format!("a value would be nested more than {limit} deep");
+            return Err(Error::new(ErrorKind::NestingExceeded, message));
         }
         Ok(())
     }

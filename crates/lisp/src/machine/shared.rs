@@ -138,10 +138,8 @@ impl SharedState {
         self.tool_calls += 1;
         if self.tool_calls > self.limits.tool_calls {
             let limit = self.limits.tool_calls;
-            return Err(Error::new(
-                ErrorKind::ToolCallLimitExceeded,
-                format!("the program called tools more than {limit} times"),
-            ));
+            let message = format!("the program called tools more than {limit} times");
+            return Err(Error::new(ErrorKind::ToolCallLimitExceeded, message));
         }
         Ok(())
     }

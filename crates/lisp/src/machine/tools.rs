@@ -32,11 +32,9 @@ impl Work for CallTool {
             return Ok(Step::Realise(cell));
         }
         if host.strand.foreign > 0 {
-            return Err(Error::new(
-                ErrorKind::ForbiddenEffect,
-                "a lazy sequence from outside of pmap calls a tool inside of it",
-            )
-            .hint("realise the sequence before pmap: use `mapv` or `doall`"));
+            let message = "a lazy sequence from outside of pmap calls a tool inside of it";
+            return Err(Error::new(ErrorKind::ForbiddenEffect, message)
+                .hint("realise the sequence before pmap: use `mapv` or `doall`"));
         }
         let Some(name) = host.shared.tools.find(&self.name).map(Arc::<str>::from) else {
             return Err(host.shared.tools.unknown(&self.name));

@@ -41,19 +41,15 @@ impl Writer {
     pub(super) fn cell(&mut self, value: &Value) -> Result<Json> {
         self.cells += 1;
         if self.cells > self.most_cells {
-            return Err(Error::new(
-                ErrorKind::SizeExceeded,
-                format!("a value to be stored has more than {} parts", self.most_cells),
-            ));
+            let message = format!("a value to be stored has more than {} parts", self.most_cells);
+            return Err(Error::new(ErrorKind::SizeExceeded, message));
         }
         if let Some(cell) = scalar_cell(value) {
             return Ok(cell);
         }
         if value.depth() > DEEPEST {
-            return Err(Error::new(
-                ErrorKind::NestingExceeded,
-                format!("a value to be stored is nested more than {DEEPEST} deep"),
-            ));
+            let message = format!("a value to be stored is nested more than {DEEPEST} deep");
+            return Err(Error::new(ErrorKind::NestingExceeded, message));
         }
         let key = identity(value);
         if let Some(index) = key.and_then(|key| self.known.get(&key)) {
@@ -92,10 +88,8 @@ impl Writer {
             Value::Exception(exception) => self.exception(exception)?,
             Value::Reduced(inner) => json!(["red", self.cell(inner)?]),
             other => {
-                return Err(Error::new(
-                    ErrorKind::NotRepresentable,
-                    format!("a value of type {} cannot be stored", other.type_name()),
-                ));
+                let message = format!("a value of type {} cannot be stored", other.type_name());
+                return Err(Error::new(ErrorKind::NotRepresentable, message));
             }
         })
     }
@@ -122,10 +116,8 @@ impl Writer {
                 CursorStep::Item(item) => node.push(self.cell(&item)?),
                 CursorStep::End => return Ok(Json::Array(node)),
                 CursorStep::Blocked(_) => {
-                    return Err(Error::new(
-                        ErrorKind::NotRepresentable,
-                        "a sequence that has not been realised cannot be stored",
-                    ));
+                    let message = "a sequence that has not been realised cannot be stored";
+                    return Err(Error::new(ErrorKind::NotRepresentable, message));
                 }
             }
         }

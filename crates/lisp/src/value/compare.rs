@@ -45,10 +45,8 @@ pub fn compare(a: &Value, b: &Value) -> Result<Ordering, Error> {
             number::numeric_order(a, b).unwrap_or(Ordering::Equal)
         }
         _ => {
-            return Err(Error::new(
-                ErrorKind::Type,
-                format!("compare: cannot compare {} with {}", a.type_name(), b.type_name()),
-            ));
+            let message = format!("compare: cannot compare {} with {}", a.type_name(), b.type_name());
+            return Err(Error::new(ErrorKind::Type, message));
         }
     })
 }

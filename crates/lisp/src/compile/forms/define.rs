@@ -154,12 +154,10 @@ impl Analyser<'_> {
         let items = specification.as_vector().unwrap_or(std::slice::from_ref(specification));
         let Some(namespace) = items.first().and_then(Form::as_symbol) else { return Ok(()) };
         if !self.around.builtins.knows_namespace(namespace.full()) {
-            return Err(Error::new(
-                ErrorKind::UnboundVar,
-                format!("there is no namespace `{}`", namespace.full()),
-            )
-            .at(specification.span)
-            .hint("clojure.string, clojure.set and clojure.walk are there and need no require"));
+            let message = format!("there is no namespace `{}`", namespace.full());
+            return Err(Error::new(ErrorKind::UnboundVar, message)
+                .at(specification.span)
+                .hint("clojure.string, clojure.set and clojure.walk are there and need no require"));
         }
         let mut refers_to_all = is_use;
         let mut excluded: Vec<&str> = Vec::new();

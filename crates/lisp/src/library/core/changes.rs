@@ -193,11 +193,8 @@ fn into(context: &mut CallContext<'_>, arguments: &mut [Value]) -> Result<Value>
 
 fn assoc(context: &mut CallContext<'_>, arguments: &mut [Value]) -> Result<Value> {
     if arguments.len().is_multiple_of(2) {
-        return Err(Error::new(
-            ErrorKind::Arity,
-            "assoc: expects an even number of arguments after the map, found an odd number",
-        )
-        .hint("`(assoc map key value key value ...)`"));
+        let message = "assoc: expects an even number of arguments after the map, found an odd number";
+        return Err(Error::new(ErrorKind::Arity, message).hint("`(assoc map key value key value ...)`"));
     }
     let (target, pairs) = arguments.split_first_mut().expect("invariant: at least one argument");
     account(context, target, pairs.len() / 2)?;
@@ -226,10 +223,8 @@ fn assoc(context: &mut CallContext<'_>, arguments: &mut [Value]) -> Result<Value
                         indices.push(index);
                     }
                     _ => {
-                        return Err(Error::new(
-                            ErrorKind::IndexOutOfBounds,
-                            format!("assoc: index {index} is outside of a vector of {length}"),
-                        ));
+                        let message = format!("assoc: index {index} is outside of a vector of {length}");
+                        return Err(Error::new(ErrorKind::IndexOutOfBounds, message));
                     }
                 }
             }

@@ -98,10 +98,8 @@ fn vec(context: &mut CallContext<'_>, arguments: &mut [Value]) -> Result<Value> 
 
 fn map_of(name: &str, context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     if !arguments.len().is_multiple_of(2) {
-        return Err(Error::new(
-            ErrorKind::InvalidArgument,
-            format!("{name}: no value supplied for the last key"),
-        ));
+        let message = format!("{name}: no value supplied for the last key");
+        return Err(Error::new(ErrorKind::InvalidArgument, message));
     }
     context.collection(arguments.len())?;
     context.allocate(48 * arguments.len())?;

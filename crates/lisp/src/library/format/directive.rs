@@ -128,18 +128,14 @@ impl<'a> Directive<'a> {
             's' | 'S' | 'd' | 'f' | 'e' | 'E' | 'g' | 'G' | 'x' | 'X' | 'o' | 'b' | 'B' | 'c' | 'C' | 'h'
             | 'H' | 't' | 'T' | 'n' | '%' => {}
             'a' | 'A' => {
-                return Err(Error::new(
-                    ErrorKind::Unsupported,
-                    format!("format: there is no `{}`", self.text),
-                )
-                .hint("make the text with `str` and give it to `%s`"));
+                let message = format!("format: there is no `{}`", self.text);
+                return Err(Error::new(ErrorKind::Unsupported, message)
+                    .hint("make the text with `str` and give it to `%s`"));
             }
             _ => {
-                return Err(Error::new(
-                    ErrorKind::InvalidArgument,
-                    format!("format: unknown conversion `{}`", self.text),
-                )
-                .hint("a percent sign is written `%%`"));
+                let message = format!("format: unknown conversion `{}`", self.text);
+                return Err(Error::new(ErrorKind::InvalidArgument, message)
+                    .hint("a percent sign is written `%%`"));
             }
         }
         if (self.left || self.zero) && self.width.is_none() && self.conversion != 'n' {

@@ -54,10 +54,8 @@ impl<'a> JsonReader<'a> {
     fn value(&mut self, depth: u32) -> Result<Value> {
         self.limits.check_depth(depth - 1)?;
         if depth > DEEPEST {
-            return Err(Error::new(
-                ErrorKind::NestingExceeded,
-                format!("JSON is nested more than {DEEPEST} deep"),
-            ));
+            let message = format!("JSON is nested more than {DEEPEST} deep");
+            return Err(Error::new(ErrorKind::NestingExceeded, message));
         }
         self.skip_blanks();
         match self.byte() {

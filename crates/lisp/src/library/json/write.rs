@@ -29,10 +29,8 @@ impl JsonWriter {
         }
         if self.out.len() > self.most {
             let most = self.most;
-            return Err(Error::new(
-                ErrorKind::SizeExceeded,
-                format!("a string would have more than {most} bytes"),
-            ));
+            let message = format!("a string would have more than {most} bytes");
+            return Err(Error::new(ErrorKind::SizeExceeded, message));
         }
         match value {
             Value::Nil => self.out.push_str("null"),

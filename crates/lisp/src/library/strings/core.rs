@@ -68,10 +68,8 @@ pub(super) fn substring(context: &mut CallContext<'_>, function: &str, arguments
         None => text.len(),
     };
     if from > to {
-        return Err(Error::new(
-            ErrorKind::IndexOutOfBounds,
-            format!("{function}: the start {start} lies behind the end"),
-        ));
+        let message = format!("{function}: the start {start} lies behind the end");
+        return Err(Error::new(ErrorKind::IndexOutOfBounds, message));
     }
     context.string(&text[from..to])
 }

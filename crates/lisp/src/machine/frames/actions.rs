@@ -105,11 +105,9 @@ pub(crate) const NATIVES: &[Native] = &[
 /// Refuses effects while a branch realises a sequence that was created outside of it.
 fn check_allowed(host: &Host<'_>, name: &str) -> Result<()> {
     if host.strand.foreign > 0 {
-        return Err(Error::new(
-            ErrorKind::ForbiddenEffect,
-            format!("{name}: a lazy sequence from outside of pmap has effects inside of it"),
-        )
-        .hint("realise the sequence before pmap: use `mapv` or `doall`"));
+        let message = format!("{name}: a lazy sequence from outside of pmap has effects inside of it");
+        return Err(Error::new(ErrorKind::ForbiddenEffect, message)
+            .hint("realise the sequence before pmap: use `mapv` or `doall`"));
     }
     Ok(())
 }
@@ -141,10 +139,8 @@ fn deref(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
         Value::Atom(atom) => match host.shared.memory.atoms.get(&atom.number()) {
             Some((_, value)) => value.clone(),
             None => {
-                return Err(Error::new(
-                    ErrorKind::InvalidArgument,
-                    "deref: the atom does not exist any more",
-                ));
+                let message = "deref: the atom does not exist any more";
+                return Err(Error::new(ErrorKind::InvalidArgument, message));
             }
         },
         Value::Var(name) => host.shared.global_named(name.full())?,
@@ -162,11 +158,9 @@ pub(super) fn changeable(host: &Host<'_>, name: &str, value: &Value) -> Result<A
         return Err(type_error(name, "an atom", value).hint("a delay has one value: `(force d)` or `@d`"));
     }
     if host.strand.is_branch() && !host.strand.own_atoms.contains(&atom.number()) {
-        return Err(Error::new(
-            ErrorKind::ForbiddenEffect,
-            format!("{name}: an atom from outside cannot be changed inside pmap or pcalls"),
-        )
-        .hint("return the values from pmap and combine them afterwards"));
+        let message = format!("{name}: an atom from outside cannot be changed inside pmap or pcalls");
+        return Err(Error::new(ErrorKind::ForbiddenEffect, message)
+            .hint("return the values from pmap and combine them afterwards"));
     }
     Ok(atom.clone())
 }
@@ -350,11 +344,9 @@ impl Work for WithOutStr {
 
 fn end(host: &mut Host<'_>, arguments: Vec<Value>, signal: Signal) -> Result<Step> {
     if host.strand.is_branch() {
-        return Err(Error::new(
-            ErrorKind::ForbiddenEffect,
-            "return and fail are not allowed inside pmap or pcalls",
-        )
-        .hint("return from the branch by giving its value"));
+        let message = "return and fail are not allowed inside pmap or pcalls";
+        return Err(Error::new(ErrorKind::ForbiddenEffect, message)
+            .hint("return from the branch by giving its value"));
     }
     Ok(Step::End(signal, ArgumentReader::new(arguments).take()))
 }

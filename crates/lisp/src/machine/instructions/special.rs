@@ -44,11 +44,9 @@ impl Fiber {
         shared: &mut SharedState,
     ) -> Result<()> {
         if self.strand.is_branch() {
-            return Err(Error::new(
-                ErrorKind::ForbiddenEffect,
-                "nothing can be defined inside pmap or pcalls",
-            )
-            .hint("collect the results of pmap and define them afterwards"));
+            let message = "nothing can be defined inside pmap or pcalls";
+            return Err(Error::new(ErrorKind::ForbiddenEffect, message)
+                .hint("collect the results of pmap and define them afterwards"));
         }
         let value = self.stack.pop().unwrap_or_default();
         let doc = match doc {

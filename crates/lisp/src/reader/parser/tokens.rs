@@ -147,12 +147,8 @@ impl Parser<'_> {
         let follows_string = start > 0 && self.bytes[start - 1] == b'"';
         if follows_string || name.is_empty() {
             let written = if follows_string { "\"x\":" } else { ":" };
-            return Err(Error::new(
-                ErrorKind::Parse,
-                format!("`{written}` is not Clojure: a map has no colons after its keys"),
-            )
-            .at(span)
-            .hint("write `{\"x\" 5}` or `{:x 5}`"));
+            let message = format!("`{written}` is not Clojure: a map has no colons after its keys");
+            return Err(Error::new(ErrorKind::Parse, message).at(span).hint("write `{\"x\" 5}` or `{:x 5}`"));
         }
         check_name(name).map_err(|fault| name_error("keyword", &self.source[start..end], fault).at(span))?;
         self.at = end;
