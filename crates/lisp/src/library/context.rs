@@ -13,22 +13,13 @@ pub(crate) struct CallContext<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) meter: &'a mut Meter,
     pub(crate) random: &'a mut Random,
+    /// The start time of the program, in milliseconds since 1970. It does not change while a program runs.
     pub(crate) now: i64,
     /// True if allocations are only noted, because a frame cannot be re-entered.
     pub(crate) only_notes: bool,
 }
 
 impl CallContext<'_> {
-    pub(crate) fn limits(&self) -> &Limits {
-        self.limits
-    }
-
-    /// Returns the start time of the program, in milliseconds since 1970. It does not change while a program
-    /// runs.
-    pub(crate) fn now(&self) -> i64 {
-        self.now
-    }
-
     /// Charges fuel for work that grows with its input: one unit for each item or for each 64 bytes or so.
     pub(crate) fn work(&mut self, units: usize) -> Result<()> {
         self.meter.work(units as u64)

@@ -157,7 +157,7 @@ impl Fiber {
                 let entered = self.enter_with_rest(closure, arguments, rest, shared);
                 self.run_entered(entered)
             }
-            Step::Realise(cell) => match super::realise::start(cell, &mut self.strand, shared) {
+            Step::Realise(cell) => match super::realise::start(cell, &mut self.strand) {
                 Ok(work) => {
                     self.frames.push(Frame::Native(work, self.stack.len()));
                     self.check_depth(shared)

@@ -13,11 +13,7 @@ use crate::library::Realise;
 use crate::value::{Cursor, CursorStep, LazyCell, Value};
 
 /// Returns the frame that realises a cell.
-pub(super) fn start(
-    cell: Arc<LazyCell>,
-    strand: &mut Strand,
-    _shared: &mut SharedState,
-) -> Result<Box<dyn Work>> {
+pub(super) fn start(cell: Arc<LazyCell>, strand: &mut Strand) -> Result<Box<dyn Work>> {
     // The effects of a cell from outside of this branch would happen in whichever branch comes first.
     let foreign = strand.ancestors.contains(&cell.creator());
     match cell.take_thunk() {

@@ -80,18 +80,10 @@ impl Fiber {
                 if foreign {
                     self.strand.foreign = self.strand.foreign.saturating_sub(1);
                 }
-                match recovered {
-                    Some(super::work::Step::Retry) => {
-                        self.stack.truncate(floor);
-                        self.pending = FiberState::Resume;
-                        return true;
-                    }
-                    Some(super::work::Step::Return(value)) => {
-                        self.stack.truncate(floor);
-                        self.pending = FiberState::Deliver(value);
-                        return true;
-                    }
-                    _ => {}
+                if recovered {
+                    self.stack.truncate(floor);
+                    self.pending = FiberState::Resume;
+                    return true;
                 }
             }
         }

@@ -79,9 +79,9 @@ pub(crate) trait Work: Send + Sync {
     /// Continues with the awaited value, if any.
     fn step(&mut self, host: &mut Host<'_>, incoming: Option<Value>) -> Result<Step>;
 
-    /// Handles a propagating error. Returning a step stops the propagation here.
-    fn recover(&mut self, _error: &Error) -> Option<Step> {
-        None
+    /// Handles a propagating error. If it returns true, the propagation stops and the frame below is resumed.
+    fn recover(&mut self, _error: &Error) -> bool {
+        false
     }
 
     /// Adds to an error what only this frame knows about it.

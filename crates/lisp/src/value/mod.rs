@@ -208,34 +208,22 @@ impl Value {
     }
 }
 
-impl From<bool> for Value {
-    fn from(value: bool) -> Self {
-        Value::Boolean(value)
-    }
+macro_rules! conversions {
+    ($($from:ty => $create:path;)*) => {$(
+        impl From<$from> for Value {
+            fn from(value: $from) -> Self {
+                $create(value)
+            }
+        }
+    )*};
 }
 
-impl From<i64> for Value {
-    fn from(value: i64) -> Self {
-        Value::Integer(value)
-    }
-}
-
-impl From<f64> for Value {
-    fn from(value: f64) -> Self {
-        Value::Float(value)
-    }
-}
-
-impl From<&str> for Value {
-    fn from(value: &str) -> Self {
-        Value::string(value)
-    }
-}
-
-impl From<String> for Value {
-    fn from(value: String) -> Self {
-        Value::string(value)
-    }
+conversions! {
+    bool => Value::Boolean;
+    i64 => Value::Integer;
+    f64 => Value::Float;
+    &str => Value::string;
+    String => Value::string;
 }
 
 impl std::fmt::Debug for Value {

@@ -83,7 +83,7 @@ fn product(context: &mut CallContext<'_>, arguments: &[Value], overflow: Overflo
         // The product is as long as both factors together: refuse it before computing it.
         let bits = number::bits(&total).saturating_add(number::bits(next));
         if bits > 128 {
-            context.limits().check_number(bits.saturating_sub(1))?;
+            context.limits.check_number(bits.saturating_sub(1))?;
         }
         context.number(number::multiply(&total, next, overflow)?)
     })

@@ -29,7 +29,7 @@ pub(crate) const NATIVES: &[Native] = &[
         }
         let mut target = std::mem::take(target);
         for item in items {
-            target = conj(c, target, std::mem::take(item))?;
+            target = conj(target, std::mem::take(item));
         }
         Ok(target)
     })
@@ -93,7 +93,7 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("assoc-in-check*", Arity::exactly(1), DEEP, |c, a| {
         // A path nests as many maps as it has keys.
         let path = items(c, "assoc-in", &a[0])?;
-        c.limits().check_depth(u32::try_from(path.len()).unwrap_or(u32::MAX))?;
+        c.limits.check_depth(u32::try_from(path.len()).unwrap_or(u32::MAX))?;
         Ok(Value::vector(path))
     }),
 ];
@@ -112,7 +112,7 @@ fn account(context: &mut CallContext<'_>, target: &Value, changes: usize) -> Res
         Value::Set(set) => (set.change_cost(), set.len()),
         _ => (80, 0),
     };
-    context.limits().check_collection(length + changes)?;
+    context.limits.check_collection(length + changes)?;
     context.work(changes)?;
     context.allocate(first + 80 * (changes - 1))
 }
@@ -138,8 +138,8 @@ fn check_conj(target: &Value, item: &Value) -> Result<()> {
 }
 
 /// Adds an item at the position that fits the type of the collection.
-fn conj(_: &mut CallContext<'_>, target: Value, item: Value) -> Result<Value> {
-    Ok(match target {
+fn conj(target: Value, item: Value) -> Value {
+    match target {
         Value::Vector(mut vector) => {
             vector.push(item);
             Value::Vector(vector)
@@ -168,7 +168,7 @@ fn conj(_: &mut CallContext<'_>, target: Value, item: Value) -> Result<Value> {
         Value::Nil => Value::List(List::EMPTY.push(item)),
         Value::List(list) if list.is_proper() => Value::List(list.push(item)),
         other => Value::List(List::cons(item, other)),
-    })
+    }
 }
 
 /// `into` without a transducer. The source is already realised as far as the target needs.
@@ -186,7 +186,7 @@ fn into(context: &mut CallContext<'_>, arguments: &mut [Value]) -> Result<Value>
         return Ok(Value::vector(found));
     }
     for item in found {
-        target = conj(context, target, item)?;
+        target = conj(target, item);
     }
     Ok(target)
 }
@@ -253,14 +253,8 @@ fn merge(context: &mut CallContext<'_>, arguments: &mut [Value]) -> Result<Value
     let start = Value::Map(Map::new());
     let base = if arguments[0].is_nil() { &start } else { &arguments[0] };
     account(context, base, total)?;
-    if !matches!(base, Value::Map(_)) && !arguments[0].is_nil() {
-        for item in &arguments[1..] {
-            check_conj(base, item)?;
-        }
-    } else {
-        for item in &arguments[1..] {
-            check_conj(&start, item)?;
-        }
+    for item in &arguments[1..] {
+        check_conj(base, item)?;
     }
     let mut result = std::mem::take(&mut arguments[0]);
     if result.is_nil() {
@@ -269,7 +263,7 @@ fn merge(context: &mut CallContext<'_>, arguments: &mut [Value]) -> Result<Value
     for item in &mut arguments[1..] {
         let item = std::mem::take(item);
         if !item.is_nil() {
-            result = conj(context, result, item)?;
+            result = conj(result, item);
         }
     }
     Ok(result)

@@ -102,7 +102,7 @@ pub(crate) fn items(context: &mut CallContext<'_>, name: &str, value: &Value) ->
     while let CursorStep::Item(item) = cursor.next() {
         items.push(item);
         if items.len() % 1024 == 0 {
-            context.limits().check_collection(items.len())?;
+            context.limits.check_collection(items.len())?;
         }
     }
     if items.len() > 1024 || !items.is_empty() && matches!(value, Value::Lazy(_)) {
@@ -353,7 +353,7 @@ fn flatten(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> 
             CursorStep::Item(item) if is_sequential(&item) => stack.extend(Cursor::new(&item)),
             CursorStep::Item(item) => {
                 flat.push(item);
-                context.limits().check_collection(flat.len())?;
+                context.limits.check_collection(flat.len())?;
             }
             _ => {
                 stack.pop();

@@ -58,7 +58,7 @@ fn put(context: &mut CallContext<'_>, arguments: &mut [Value]) -> Result<Value> 
         Value::Set(set) => (set.len(), set.change_cost()),
         other => return Err(type_error("assoc", "a map or a set", other)),
     };
-    context.limits().check_collection(length + 1)?;
+    context.limits.check_collection(length + 1)?;
     context.work(1)?;
     context.allocate(cost + 32)?;
     let at = index(&arguments[1]).unwrap_or(length);

@@ -70,7 +70,7 @@ pub(super) fn duration_between(_: &mut CallContext<'_>, arguments: &[Value]) -> 
 /// `java.util.Date.` of nothing, of milliseconds, or of a text in the format of mail headers or `toString`.
 pub(super) fn new_date(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     let milliseconds = match arguments.first() {
-        None => context.now(),
+        None => context.now,
         Some(Value::String(text)) => match date_text(text) {
             Some(instant) => instant.as_millisecond(),
             None if inst(text).is_some() => {

@@ -68,7 +68,7 @@ pub(crate) const NATIVES: &[Native] = &[
         Ok(temporal(Temporal::Instant(Timestamp::from_second(seconds).map_err(|_| out_of_range())?)))
     }),
     Native::leaf("Instant/now", Arity::exactly(0), &[], |c, _| {
-        Ok(temporal(Temporal::Instant(instant_of(c.now())?)))
+        Ok(temporal(Temporal::Instant(instant_of(c.now)?)))
     }),
     Native::binary("Duration/between", duration_between),
     Native::unary("Duration/parse", |c, a| {
@@ -81,7 +81,7 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::unary("Duration/ofMillis", |c, a| duration_of(c.name, a, 1)),
     Native::leaf("Date.", Arity::between(0, 1), &[], new_date),
     Native::unary("Date/from", |c, a| Ok(temporal(Temporal::Date(instant(c.name, &a[0])?.as_millisecond())))),
-    Native::leaf("System/currentTimeMillis", Arity::exactly(0), &[], |c, _| Ok(Value::Integer(c.now()))),
+    Native::leaf("System/currentTimeMillis", Arity::exactly(0), &[], |c, _| Ok(Value::Integer(c.now))),
     Native::unary(".getTime", |c, arguments| match as_temporal(&arguments[0]) {
         Some(Temporal::Date(milliseconds)) => Ok(Value::Integer(*milliseconds)),
         _ => Err(c.type_error("a date", &arguments[0])),

@@ -154,7 +154,7 @@ pub(super) fn now(function: &str, context: &CallContext<'_>, a: &[Value]) -> Res
         Some(given) => zone(function, given)?.clone(),
         None => Zone::Utc("UTC".into()),
     };
-    Ok((local_of(instant_of(context.now())?, zone.seconds())?, zone))
+    Ok((local_of(instant_of(context.now)?, zone.seconds())?, zone))
 }
 
 /// The local date and time of an instant.

@@ -37,7 +37,7 @@ fn format(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
         let (directive, length) = Directive::parse(&rest[at..])?;
         rest = &rest[at + length..];
         context.work(1)?;
-        context.limits().check_string(directive.width.unwrap_or(0).max(directive.precision.unwrap_or(0)))?;
+        context.limits.check_string(directive.width.unwrap_or(0).max(directive.precision.unwrap_or(0)))?;
         let text = match directive.conversion {
             'n' => "\n".to_owned(),
             '%' => directive.pad("%".to_owned()),
@@ -59,7 +59,7 @@ fn format(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
             }
         };
         out.push_str(&text);
-        context.limits().check_string(out.len())?;
+        context.limits.check_string(out.len())?;
     }
     out.push_str(rest);
     context.string(out)

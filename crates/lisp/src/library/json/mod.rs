@@ -38,7 +38,7 @@ fn read(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     context.work(text.len() / 8)?;
     // A character of JSON may become an item of sixteen bytes; most become less.
     context.allocate(text.len().saturating_mul(16))?;
-    JsonReader::new(text, keys, context.limits()).document()
+    JsonReader::new(text, keys, context.limits).document()
 }
 
 /// Reads `:key-fn keyword` and `:key-fn str`. A function of the program cannot be called from here.
@@ -79,7 +79,7 @@ fn write(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
             return Err(error.hint("the option is `:indent true` or `{:pretty true}`"));
         }
     };
-    let mut writer = JsonWriter::new(pretty, context.limits().string_bytes);
+    let mut writer = JsonWriter::new(pretty, context.limits);
     writer.value(&arguments[0], 0)?;
     let text = writer.finish();
     context.string(text)

@@ -3,19 +3,20 @@
 use crate::effort;
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::key_name;
+use crate::limits::Limits;
 use crate::printer::temporal_json;
 use crate::value::integers::count_digits;
 use crate::value::{Cursor, CursorStep, Value};
 
-pub(super) struct JsonWriter {
+pub(super) struct JsonWriter<'a> {
     out: String,
     pretty: bool,
-    most: usize,
+    limits: &'a Limits,
 }
 
-impl JsonWriter {
-    pub(super) fn new(pretty: bool, most: usize) -> Self {
-        Self { out: String::new(), pretty, most }
+impl<'a> JsonWriter<'a> {
+    pub(super) fn new(pretty: bool, limits: &'a Limits) -> Self {
+        Self { out: String::new(), pretty, limits }
     }
 
     pub(super) fn finish(self) -> String {
@@ -27,11 +28,7 @@ impl JsonWriter {
         if effort::touch(effort::ITEM + if self.pretty { 2 * depth } else { 0 }) {
             return Err(effort::given_up());
         }
-        if self.out.len() > self.most {
-            let most = self.most;
-            let message = format!("a string would have more than {most} bytes");
-            return Err(Error::new(ErrorKind::SizeExceeded, message));
-        }
+        self.limits.check_string(self.out.len())?;
         match value {
             Value::Nil => self.out.push_str("null"),
             Value::Boolean(value) => self.out.push_str(if *value { "true" } else { "false" }),
@@ -111,22 +108,6 @@ impl JsonWriter {
 
     fn string(&mut self, text: &str) {
         effort::touch_bytes(4 * text.len());
-        self.out.push('"');
-        for character in text.chars() {
-            match character {
-                '"' => self.out.push_str("\\\""),
-                '\\' => self.out.push_str("\\\\"),
-                '\n' => self.out.push_str("\\n"),
-                '\r' => self.out.push_str("\\r"),
-                '\t' => self.out.push_str("\\t"),
-                '\u{8}' => self.out.push_str("\\b"),
-                '\u{c}' => self.out.push_str("\\f"),
-                control if (control as u32) < 0x20 => {
-                    self.out.push_str(&format!("\\u{:04x}", control as u32))
-                }
-                other => self.out.push(other),
-            }
-        }
-        self.out.push('"');
+        self.out.push_str(&serde_json::to_string(text).unwrap_or_default());
     }
 }

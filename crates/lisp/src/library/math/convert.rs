@@ -94,7 +94,7 @@ fn big_integer(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Val
         }
         Value::String(text) => {
             // Four bits hold one decimal digit and more.
-            context.limits().check_number(text.len() as u64 * 3)?;
+            context.limits.check_number(text.len() as u64 * 3)?;
             let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
             let valid = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
             if count_reading(digits.len()) {

@@ -108,7 +108,7 @@ fn re_seq(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     let mut found = Vec::new();
     let mut from = 0;
     while let Some((captures, next)) = next_match(context, pattern, text, from)? {
-        context.limits().check_collection(found.len())?;
+        context.limits.check_collection(found.len())?;
         found.push(groups(context, &captures)?);
         from = next;
     }

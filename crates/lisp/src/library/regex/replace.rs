@@ -113,7 +113,7 @@ pub(in crate::library) fn replace_matches(
         let range = captures.get_match().range();
         out.push_str(&text[copied..range.start]);
         replacement.append(&captures, &mut out);
-        context.limits().check_string(out.len())?;
+        context.limits.check_string(out.len())?;
         copied = range.end;
         from = next;
         if times == Times::Once {

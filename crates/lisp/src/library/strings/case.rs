@@ -79,7 +79,7 @@ fn escape(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
         return Err(type_error("escape", "a map from characters to strings", &arguments[1]));
     };
     context.work(text.len())?;
-    let most = context.limits().string_bytes;
+    let most = context.limits.string_bytes;
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match map.get_exact(&Value::Character(character)) {
@@ -88,7 +88,7 @@ fn escape(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
             }
             _ => escaped.push(character),
         }
-        context.limits().check_string(escaped.len())?;
+        context.limits.check_string(escaped.len())?;
     }
     context.string(escaped)
 }

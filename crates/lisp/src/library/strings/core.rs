@@ -33,7 +33,7 @@ fn str(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     if let [Value::String(_)] = arguments {
         return Ok(arguments[0].clone());
     }
-    let most = context.limits().string_bytes;
+    let most = context.limits.string_bytes;
     let mut text = String::new();
     for value in arguments {
         print(value, Style::Str, most, &mut text)?;
@@ -54,7 +54,7 @@ pub(crate) fn print_all(values: &[Value], style: Style, most: usize) -> Result<S
 }
 
 fn printed(context: &mut CallContext<'_>, arguments: &[Value], style: Style, end: &str) -> Result<Value> {
-    let mut text = print_all(arguments, style, context.limits().string_bytes)?;
+    let mut text = print_all(arguments, style, context.limits.string_bytes)?;
     text.push_str(end);
     context.string(text)
 }
@@ -162,7 +162,7 @@ fn read_string(context: &mut CallContext<'_>, function: &str, arguments: &[Value
 }
 
 fn read_edn_first(text: &str, context: &CallContext<'_>) -> Result<Value> {
-    let limits = context.limits();
+    let limits = context.limits;
     let read = || {
         let reading = ReadLimits::default().with_bytes(limits.string_bytes);
         match Reader::new(text, &reading)?.next_form()? {

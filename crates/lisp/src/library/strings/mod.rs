@@ -72,7 +72,7 @@ fn piece<'a>(function: &str, value: &'a Value) -> Result<Cow<'a, str>> {
 /// Returns the result of `str`, within the length limit of strings.
 pub(super) fn str_of(context: &CallContext<'_>, value: &Value) -> Result<String> {
     let mut text = String::new();
-    print(value, Style::Str, context.limits().string_bytes, &mut text)?;
+    print(value, Style::Str, context.limits.string_bytes, &mut text)?;
     Ok(text)
 }
 

@@ -68,7 +68,7 @@ pub(super) fn plain(
     }
     let count = text.matches(wanted).count();
     let length = text.len().saturating_add(count.saturating_mul(replacement.len()));
-    context.limits().check_string(length.saturating_sub(count.saturating_mul(wanted.len())))?;
+    context.limits.check_string(length.saturating_sub(count.saturating_mul(wanted.len())))?;
     Ok(text.replace(wanted, replacement))
 }
 
@@ -87,7 +87,7 @@ fn match_pieces(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Va
     let mut copied = 0;
     let mut from = 0;
     while let Some((captures, next)) = next_match(context, pattern, text, from)? {
-        context.limits().check_collection(pieces.len())?;
+        context.limits.check_collection(pieces.len())?;
         let range = captures.get_match().range();
         pieces.push(context.string(&text[copied..range.start])?);
         pieces.push(groups(context, &captures)?);

@@ -42,7 +42,7 @@ pub(super) fn split_by<'t>(
         if range.end == 0 || (range.is_empty() && range.start >= text.len()) {
             continue;
         }
-        context.limits().check_collection(parts.len())?;
+        context.limits.check_collection(parts.len())?;
         parts.push(&text[copied..range.start]);
         copied = range.end;
     }
@@ -91,7 +91,7 @@ pub(super) fn join(context: &mut CallContext<'_>, function: &str, arguments: &[V
     let Some(mut cursor) = Cursor::new(items) else {
         return Err(type_error(function, "a collection", items));
     };
-    let most = context.limits().string_bytes;
+    let most = context.limits.string_bytes;
     let mut text = String::new();
     let mut first = true;
     while let CursorStep::Item(item) = cursor.next() {

@@ -23,7 +23,7 @@ impl Fiber {
                 shared.meter.pay()?;
                 Ok(())
             }
-            Err(cell) => after(Some(super::super::realise::start(cell, &mut self.strand, shared)?)),
+            Err(cell) => after(Some(super::super::realise::start(cell, &mut self.strand)?)),
         }
     }
 

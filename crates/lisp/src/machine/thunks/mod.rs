@@ -208,15 +208,15 @@ impl Work for RunThunk {
         true
     }
 
-    fn recover(&mut self, error: &Error) -> Option<Step> {
+    fn recover(&mut self, error: &Error) -> bool {
         // The items before the failed one are valid; a reader of the failed one will get the error again.
         if !self.items.is_empty() && super::unwind::is_catchable(error) && self.room > 1 {
-            let thunk = self.thunk.take()?;
+            let Some(thunk) = self.thunk.take() else { return false };
             let restored = thunk.with_current(std::mem::take(&mut self.current));
             let rest = Value::Lazy(LazyCell::new(restored, self.cell.creator()));
             let items = std::mem::take(&mut self.items);
             self.realise(sequence(items, rest));
-            return Some(Step::Retry);
+            return true;
         }
         for other in self.others.drain(..) {
             let current = Cursor::Lazy(self.cell.clone());
@@ -225,7 +225,7 @@ impl Work for RunThunk {
         if let Some(thunk) = self.thunk.take() {
             self.cell.restore_thunk(Box::new(thunk.with_current(std::mem::take(&mut self.current))));
         }
-        None
+        false
     }
 
     fn each(&self, visit: &mut dyn FnMut(&Value)) {
