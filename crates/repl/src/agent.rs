@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use backstitch_core::digest::Digest;
 use backstitch_core::tool::ToolSpec;
-use backstitch_lisp::{Engine, Limits, Map, Tools, Value, from_json};
+use backstitch_lisp::{Engine, Inputs, Limits, Map, Memory, Tools, Value, from_json};
 use serde_json::{Map as Object, Value as Json};
 
 use crate::compression::{Compression, NoCompression, for_turns};
@@ -251,6 +251,12 @@ impl CompiledAgent {
         let schema = agent.signature.as_ref().map(Signature::to_schema);
         let firewall = Firewall::of(&agent.data);
         Ok(Self { agent, engine, data, tools, schema, firewall, inputs })
+    }
+
+    /// The inputs of a program, without what changes from turn to turn but for the memory.
+    pub(crate) fn inputs_with(&self, memory: Memory) -> Inputs {
+        let (data, tools) = (self.data.clone(), self.tools.clone());
+        Inputs { data, tools, memory, limits: self.agent.options.limits.clone(), ..Inputs::default() }
     }
 
     pub(crate) fn spec(&self, name: &str) -> Option<&ToolSpec> {

@@ -30,6 +30,7 @@ pub struct DisplayOptions {
     /// The maximum size of the definitions in bytes. The newest are shown, and the number of the others.
     pub user_budget: usize,
     /// When printed text is fenced, so that it cannot be taken for a section.
+    #[serde(deserialize_with = "fence")]
     pub fence: FenceMode,
     /// Whether the text contains the numbers of prints and calls that are not shown.
     pub note_dropped: bool,
@@ -118,7 +119,7 @@ pub enum Samples {
 }
 
 /// When printed text is fenced. Configurations may also use `true` for always and `false` for never.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FenceMode {
     /// When one of its lines could be taken for one of ours.
@@ -130,27 +131,18 @@ pub enum FenceMode {
     Never,
 }
 
-impl<'de> Deserialize<'de> for FenceMode {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "snake_case")]
-        enum Word {
-            Auto,
-            Always,
-            Never,
-        }
-        #[derive(Deserialize)]
-        #[serde(untagged, expecting = "a fence is auto, always, never, true or false")]
-        enum Given {
-            Flag(bool),
-            Word(Word),
-        }
-        Ok(match Given::deserialize(deserializer)? {
-            Given::Word(Word::Auto) => Self::Auto,
-            Given::Flag(true) | Given::Word(Word::Always) => Self::Always,
-            Given::Flag(false) | Given::Word(Word::Never) => Self::Never,
-        })
+fn fence<'de, D: Deserializer<'de>>(deserializer: D) -> Result<FenceMode, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "a fence is auto, always, never, true or false")]
+    enum Given {
+        Flag(bool),
+        Word(FenceMode),
     }
+    Ok(match Given::deserialize(deserializer)? {
+        Given::Flag(true) => FenceMode::Always,
+        Given::Flag(false) => FenceMode::Never,
+        Given::Word(mode) => mode,
+    })
 }
 
 /// The options of [`SingleUserCoalesced`](super::SingleUserCoalesced).

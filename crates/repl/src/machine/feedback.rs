@@ -3,6 +3,7 @@
 use serde_json::{Map, Value as Json};
 
 use super::run::ProgramCall;
+use crate::compression::cut;
 use crate::extract::NoProgram;
 use crate::mission::without_firewalled;
 use crate::signature::{Mismatch, Signature};
@@ -105,10 +106,7 @@ pub(crate) fn with_calls(message: &str, calls: &[ProgramCall]) -> String {
 /// The beginning of a call's arguments, without firewalled fields.
 pub(crate) fn shown(arguments: &Map<String, Json>) -> String {
     let text = without_firewalled(&Json::Object(arguments.clone())).to_string();
-    match text.char_indices().nth(SHOWN) {
-        Some((at, _)) => format!("{}...", &text[..at]),
-        None => text,
-    }
+    cut(&text, SHOWN).into_owned()
 }
 
 /// Truncates a message that all later requests contain: a long one keeps its beginning, and its end, which

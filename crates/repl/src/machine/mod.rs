@@ -244,14 +244,11 @@ impl LispMachine {
 
     fn inputs(&self, program: &ProgramStarted) -> Inputs {
         Inputs {
-            data: self.prepared.data.clone(),
-            tools: self.prepared.tools.clone(),
-            memory: self.left.memory.clone(),
             history: self.left.history.clone(),
             journal: self.left.tasks.clone(),
-            limits: self.prepared.agent.options.limits.clone(),
             now: i64::try_from(program.now.unix_millis()).unwrap_or(i64::MAX),
             seed: program.seed,
+            ..self.prepared.inputs_with(self.left.memory.clone())
         }
     }
 
@@ -298,7 +295,11 @@ impl LispMachine {
 
     /// Ends a program that is not resumed: its pending calls are refused, then the turn fails.
     fn abandon(&mut self, run: Box<Run>, error: TurnError, is_refused: bool) -> Option<MachineAction> {
-        let refused: Vec<PendingCall> = run.unfinished().map(|made| refused(made, run.origin.turn)).collect();
+        let refused = |made: &ProgramCall| PendingCall {
+            refusal: Some(NOT_ANY_MORE.to_owned()),
+            ..made.pending(run.origin.turn)
+        };
+        let refused: Vec<PendingCall> = run.unfinished().map(refused).collect();
         if !refused.is_empty() && !is_refused {
             self.phase = Phase::Abandoned(run, error, true);
             return Some(MachineAction::Call(refused));
@@ -334,18 +335,6 @@ enum Progress {
     Settled,
     /// It was stopped by the caller.
     Stopped,
-}
-
-fn refused(made: &ProgramCall, turn: u64) -> PendingCall {
-    PendingCall {
-        call_id: made.call_id,
-        name: made.name.clone(),
-        arguments: backstitch_core::message::Arguments::from_object(made.arguments.clone()),
-        turn,
-        step_num: Some(turn),
-        made_at: None,
-        refusal: Some(NOT_ANY_MORE.to_owned()),
-    }
 }
 
 impl Machine for LispMachine {

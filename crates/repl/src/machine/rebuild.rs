@@ -6,7 +6,7 @@ use std::sync::Arc;
 use backstitch_core::journal::{InnerMessage, ProgramStarted, Role, TaskFinished};
 use backstitch_core::machine::{EvaluationHistory, MachineError};
 use backstitch_core::message::{Content, Large};
-use backstitch_lisp::{Inputs, Value, read_edn, restore_value};
+use backstitch_lisp::{Value, read_edn, restore_value};
 
 use super::feedback;
 use super::run::{ProgramCall, Run, same_inputs};
@@ -145,13 +145,7 @@ impl LispMachine {
     fn task(&self, task: &TaskFinished) -> Result<(Value, Value), String> {
         let recorded = task.value.inline().ok_or("its value was not fetched")?;
         let limits = &self.prepared.agent.options.limits;
-        let mut inputs = Inputs {
-            data: self.prepared.data.clone(),
-            tools: self.prepared.tools.clone(),
-            memory: self.left.memory.clone(),
-            limits: limits.clone(),
-            ..Inputs::default()
-        };
+        let mut inputs = self.prepared.inputs_with(self.left.memory.clone());
         let id = read_edn(&task.task, limits).map_err(|error| error.message().to_owned())?;
         let value = restore_value(recorded, &self.prepared.engine, &mut inputs)
             .map_err(|error| error.message().to_owned())?;

@@ -44,6 +44,21 @@ pub(crate) struct ProgramCall {
     pub(crate) is_reached: bool,
 }
 
+impl ProgramCall {
+    /// The action that makes the call.
+    pub(crate) fn pending(&self, turn: u64) -> PendingCall {
+        PendingCall {
+            call_id: self.call_id,
+            name: self.name.clone(),
+            arguments: Arguments::from_object(self.arguments.clone()),
+            turn,
+            step_num: Some(turn),
+            made_at: None,
+            refusal: None,
+        }
+    }
+}
+
 /// A program that runs again behaves differently.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the program was interrupted, and when it ran again it did not do what it had done before: {what}")]
@@ -206,37 +221,11 @@ impl Run {
         prepared: &CompiledAgent,
     ) -> Result<Option<PendingCall>, ReplayDivergence> {
         let path = call.path.to_string();
-        let schema = prepared.spec(&call.name).map(|spec| &spec.parameters);
-        let arguments = match to_json(&call.arguments, schema) {
-            Ok(Json::Object(arguments)) => match check_object(&arguments) {
-                Ok(()) => arguments,
-                Err(problem) => {
-                    self.answers.insert(call.path.clone(), Err(problem.to_string()));
-                    return Ok(None);
-                }
-            },
-            Ok(_) => Object::new(),
-            Err(error) => {
-                let message = match error.advice() {
-                    Some(advice) => {
-                        format!("its arguments cannot be written as JSON: {} ({advice})", error.message())
-                    }
-                    None => format!("its arguments cannot be written as JSON: {}", error.message()),
-                };
-                self.answers.insert(call.path.clone(), Err(message));
-                return Ok(None);
-            }
+        let arguments = match arguments_of(call, prepared) {
+            Ok(arguments) => arguments,
+            Err(message) => return self.refuse(&call.path, message),
         };
         let Origin { turn, answer, .. } = self.origin;
-        let wanted = |made: &ProgramCall, made_at| PendingCall {
-            call_id: made.call_id,
-            name: made.name.clone(),
-            arguments: Arguments::from_object(made.arguments.clone()),
-            turn,
-            step_num: Some(turn),
-            made_at,
-            refusal: None,
-        };
         if let Some(made) = self.calls.iter_mut().find(|made| made.path == path) {
             if made.name != *call.name || made.arguments != arguments {
                 let what = format!(
@@ -258,7 +247,7 @@ impl Run {
                 None if made.is_wanted => None,
                 None => {
                     made.is_wanted = true;
-                    Some(wanted(made, None))
+                    Some(made.pending(turn))
                 }
             });
         }
@@ -272,9 +261,15 @@ impl Run {
             is_wanted: true,
             is_reached: true,
         };
-        let wanted = wanted(&made, Some(path));
+        let wanted = PendingCall { made_at: Some(path), ..made.pending(turn) };
         self.calls.push(made);
         Ok(Some(wanted))
+    }
+
+    /// Answers a request with an error.
+    fn refuse<T>(&mut self, path: &CallPath, message: String) -> Result<Option<T>, ReplayDivergence> {
+        self.answers.insert(path.clone(), Err(message));
+        Ok(None)
     }
 
     fn answer_task(
@@ -287,8 +282,7 @@ impl Run {
             Ok(id) => id,
             Err(_) => {
                 let message = format!("the id of a task is longer than {LONGEST_TASK_ID} bytes");
-                self.answers.insert(task.path.clone(), Err(message));
-                return Ok(None);
+                return self.refuse(&task.path, message);
             }
         };
         if let Some((known, _)) = self.tasks.get(&path) {
@@ -302,10 +296,7 @@ impl Run {
         }
         let value = match store_value(&task.value, &prepared.agent.options.limits) {
             Ok(value) => value,
-            Err(error) => {
-                self.answers.insert(task.path.clone(), Err(error.message().to_owned()));
-                return Ok(None);
-            }
+            Err(error) => return self.refuse(&task.path, error.message().to_owned()),
         };
         self.answers.insert(task.path.clone(), Ok(Value::Nil));
         self.tasks.insert(path.clone(), (id.clone(), task.value.clone()));
@@ -328,6 +319,22 @@ impl Run {
                 what: format!("at {} it called {}, and now it ends without", made.path, made.name),
             }),
             None => Step::Finished(finished),
+        }
+    }
+}
+
+/// The arguments of a call as JSON, in the spelling of the schema of the tool.
+fn arguments_of(call: &ToolCall, prepared: &CompiledAgent) -> Result<Object<String, Json>, String> {
+    let schema = prepared.spec(&call.name).map(|spec| &spec.parameters);
+    match to_json(&call.arguments, schema) {
+        Ok(Json::Object(arguments)) => {
+            check_object(&arguments).map_err(|problem| problem.to_string())?;
+            Ok(arguments)
+        }
+        Ok(_) => Ok(Object::new()),
+        Err(error) => {
+            let advice = error.advice().map(|advice| format!(" ({advice})")).unwrap_or_default();
+            Err(format!("its arguments cannot be written as JSON: {}{advice}", error.message()))
         }
     }
 }

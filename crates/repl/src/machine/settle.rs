@@ -7,7 +7,7 @@ use backstitch_core::machine::EvaluationResult;
 use backstitch_core::message::OptionResult;
 use backstitch_core::storable;
 use backstitch_lisp::{
-    Error, Inputs, Memory, ProgramResult, Signal, Truncation, Value, from_json, restore_changes,
+    Error, Memory, ProgramResult, Signal, Truncation, Value, from_json, restore_changes,
     store_changes, to_clojure_without_hidden, to_json,
 };
 use serde_json::Value as Json;
@@ -192,16 +192,10 @@ fn left_by(
     if stored.object.is_some() {
         return Err("its memory was not fetched".to_owned());
     }
-    let mut inputs = Inputs {
-        data: prepared.data.clone(),
-        tools: prepared.tools.clone(),
-        memory: match stored.extent {
-            MemoryExtent::Delta => before.clone(),
-            MemoryExtent::Whole => Memory::new(),
-        },
-        limits: prepared.agent.options.limits.clone(),
-        ..Inputs::default()
-    };
+    let mut inputs = prepared.inputs_with(match stored.extent {
+        MemoryExtent::Delta => before.clone(),
+        MemoryExtent::Whole => Memory::new(),
+    });
     let values = restore_changes(&stored.document, &prepared.engine, &mut inputs)
         .map_err(|error| error.message().to_owned())?;
     Ok(Some((inputs.memory, values.into_iter().next().unwrap_or_default())))

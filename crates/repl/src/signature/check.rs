@@ -5,6 +5,7 @@ use std::fmt;
 use serde_json::Value as Json;
 
 use super::{Field, Type, is_firewalled, key};
+use crate::compression::cut;
 
 /// The maximum number of reported mismatches.
 const MOST: usize = 20;
@@ -149,26 +150,22 @@ fn advice(value: &Json, wanted: &Type) -> String {
 
 /// A short description of a value.
 fn shown(value: &Json) -> String {
-    let cut = |text: String| match text.char_indices().nth(SHOWN) {
-        Some((at, _)) => format!("{}...", &text[..at]),
-        None => text,
-    };
     match value {
         Json::Null => "nil".to_owned(),
         Json::Bool(value) => value.to_string(),
         Json::Number(number) => format!("the number {number}"),
-        Json::String(text) => format!("the string {:?}", cut(text.clone())),
+        Json::String(text) => format!("the string {:?}", cut(text, SHOWN)),
         Json::Array(items) if items.is_empty() => "an empty list".to_owned(),
         Json::Array(items) if items.len() == 1 => "a list of 1 item".to_owned(),
         Json::Array(items) => format!("a list of {} items", items.len()),
         Json::Object(fields) if fields.is_empty() => "an empty map".to_owned(),
         Json::Object(fields) if fields.len() == 1 => {
             let name = fields.keys().map(|name| key(name)).next().unwrap_or_default();
-            format!("a map with the key {}", cut(name))
+            format!("a map with the key {}", cut(&name, SHOWN))
         }
         Json::Object(fields) => {
             let names: Vec<String> = fields.keys().map(|name| key(name)).collect();
-            format!("a map with the keys {}", cut(names.join(" ")))
+            format!("a map with the keys {}", cut(&names.join(" "), SHOWN))
         }
     }
 }
