@@ -16,6 +16,9 @@ use crate::value::Value;
 /// slash.
 pub const INTERPRETER: &str = concat!(env!("CARGO_PKG_VERSION"), "/6");
 
+/// The first stamp that no function of the library has.
+pub(crate) const FIRST_STAMP: u64 = 1 << 20;
+
 /// The language with its library. Cloning is cheap, and one engine may serve any number of programs
 /// concurrently.
 ///
@@ -144,13 +147,6 @@ impl Engine {
 
     pub(crate) fn inner(&self) -> &Arc<EngineInner> {
         &self.0
-    }
-}
-
-impl EngineInner {
-    /// Returns the first stamp that no function of the library has.
-    pub(crate) fn first_stamp(&self) -> u64 {
-        1 << 20
     }
 }
 

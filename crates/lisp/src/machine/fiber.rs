@@ -76,6 +76,7 @@ pub(crate) enum Exit {
 }
 
 /// The identity of a fiber.
+#[derive(Default)]
 pub(crate) struct Strand {
     pub(crate) id: u32,
     /// The ancestors of this fiber, outermost first. They wait for it.

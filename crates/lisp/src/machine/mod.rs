@@ -37,7 +37,6 @@ use fiber::{Exit, Fiber, FiberState, Frame, Strand, ThrownError};
 use finish::Finish;
 pub(crate) use invoke::lookup;
 pub(crate) use meter::Meter;
-use missed::MissedKeys;
 pub use outcome::{MachineOutcome, ProgramResult};
 use prints::PrintLog;
 pub(crate) use random::Random;
@@ -49,10 +48,9 @@ pub use work::Signal;
 
 use crate::compile::Program;
 use crate::effort::{self, ShouldStop, Watch};
-use crate::engine::Engine;
+use crate::engine::{Engine, FIRST_STAMP};
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
-use crate::memory::Memory;
 use crate::value::{Closure, Stamp, Value};
 
 /// A running program. The host drives it with [`Machine::run`] and [`Machine::resume`].
@@ -61,9 +59,7 @@ pub struct Machine {
     /// Fibers by number; `None` for those that are finished and joined.
     fibers: Vec<Option<Fiber>>,
     forks: Vec<Fork>,
-    memory_before: Memory,
     signal: Option<Signal>,
-    finished: bool,
     should_stop: Option<ShouldStop>,
     /// Elementary operations that do not make a unit of fuel.
     pending: u64,
@@ -88,12 +84,12 @@ impl Machine {
     pub fn new(engine: &Engine, program: &Program, inputs: Inputs) -> Self {
         let Inputs { data, tools, memory, history, journal, limits, now, seed } = inputs;
         let meter = Meter::new(limits.fuel, limits.memory_bytes);
-        let first_stamp = memory.next_stamp.max(engine.inner().first_stamp());
+        let first_stamp = memory.next_stamp.max(FIRST_STAMP);
         let mut shared = SharedState {
             engine: engine.inner().clone(),
             meter,
             given: memory.clone(),
-            memory: memory.clone(),
+            memory,
             defined: Vec::new(),
             touched: Vec::new(),
             watches: HashMap::new(),
@@ -110,34 +106,13 @@ impl Machine {
             places: program.places.clone(),
             limits,
         };
-        shared.adopt(program.names.clone());
-        let strand = Strand {
-            id: 0,
-            ancestors: Arc::new([]),
-            branches: Arc::new([]),
-            requests: 0,
-            forks: 0,
-            random: Random::new(seed),
-            next_stamp: first_stamp,
-            prints: PrintLog::default(),
-            foreign: 0,
-            own_atoms: Vec::new(),
-            missed: MissedKeys::default(),
-        };
+        shared.memory.names = program.names.clone();
+        let strand = Strand { random: Random::new(seed), next_stamp: first_stamp, ..Strand::default() };
         let closure = Closure::new(program.code.clone(), 0, Arc::new([]), Stamp(first_stamp));
         let mut fiber = Fiber::new(strand, Value::Closure(Arc::new(closure)), Vec::new());
         fiber.frames.push(Frame::Native(Box::new(Finish::default()), 0));
         let (fibers, forks) = (vec![Some(fiber)], Vec::new());
-        Self {
-            shared,
-            fibers,
-            forks,
-            memory_before: memory,
-            signal: None,
-            finished: false,
-            should_stop: None,
-            pending: 0,
-        }
+        Self { shared, fibers, forks, signal: None, should_stop: None, pending: 0 }
     }
 
     /// Sets a function that is polled for a stop request: once for every 10,000 units of fuel, and during
@@ -284,17 +259,12 @@ impl Machine {
             let path: Arc<[(u32, u32)]> = strand.branches.iter().copied().chain([(number, place)]).collect();
             let next_stamp = Stamp::first_of_branch(fork_stamp, &path);
             let branch = Strand {
-                id: 0,
                 ancestors: ancestors.clone(),
                 branches: path,
-                requests: 0,
-                forks: 0,
                 random: strand.random.branch(u64::from(number) << 32 | u64::from(place)),
                 next_stamp,
-                prints: PrintLog::default(),
                 foreign: strand.foreign,
-                own_atoms: Vec::new(),
-                missed: MissedKeys::default(),
+                ..Strand::default()
             };
             waiting.push_back((place, Fiber::new(branch, function, arguments)));
         }
@@ -373,7 +343,6 @@ impl Machine {
         &mut self,
         (result, prints, next_stamp): (Result<Value, ThrownError>, Vec<String>, u64),
     ) -> ProgramResult {
-        self.finished = true;
         // The result and memory of a program are walked once, regardless of its fuel.
         let _uncounted = effort::UncountedScope::begin();
         let succeeded = result.is_ok() && self.signal != Some(Signal::Fail);
@@ -384,7 +353,7 @@ impl Machine {
             outcome::keep_reachable_atoms(&mut memory, result.as_ref().ok());
             memory
         } else {
-            self.memory_before.clone()
+            self.shared.given.clone()
         };
         let defined = if succeeded { outcome::names_of(&self.shared.defined, &memory) } else { Vec::new() };
         self.fibers.clear();

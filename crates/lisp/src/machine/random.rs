@@ -1,7 +1,7 @@
 //! The random source of a program. The host seeds it, so the same seed gives the same numbers.
 
 /// SplitMix64: small, fast, and good enough for `shuffle`. Not for secrets.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Random(u64);
 
 impl Random {

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use super::meter::Meter;
-use crate::compile::Names;
 use crate::engine::EngineInner;
 use crate::error::{Error, ErrorKind, Result, Span};
 use crate::inputs::Tools;
@@ -142,11 +141,6 @@ impl SharedState {
             return Err(Error::new(ErrorKind::ToolCallLimitExceeded, message));
         }
         Ok(())
-    }
-
-    /// Adopts the names that a program was compiled with.
-    pub(crate) fn adopt(&mut self, names: Names) {
-        self.memory.names = names;
     }
 }
 
