@@ -54,7 +54,7 @@ pub use printer::{
 };
 pub use reader::{
     Completeness, Form, FormKind, Forms, Name, ReadLimits, Reader, Tag, completeness, is_keyword_name,
-    is_symbol_name, read_all, repair,
+    read_all, repair,
 };
 pub use stored::{restore_changes, restore_memory, restore_value, store_changes, store_memory, store_value};
 pub use types::type_label;

@@ -25,7 +25,7 @@ mod turn;
 pub use agent::{AgentError, LispAgent, LispOptions, MAX_DEPTH, MAX_TURNS, TURN_BUDGET, check_data_name};
 pub use extract::{NoProgram, extract};
 pub use machine::{LispMachine, LispMachinery};
-pub use mission::{MissionError, fill_mission, placeholders, without_firewalled};
+pub use mission::{MissionError, fill_mission, without_firewalled};
 pub use signature::{
     AnswerCheck, Field, InvalidSignature, Mismatch, Signature, Type, is_firewalled, mismatches,
 };

@@ -83,26 +83,6 @@ pub fn fill_mission(template: &str, values: &Map<String, Json>) -> Result<String
     Ok(text)
 }
 
-/// The distinct first names of a template's placeholders.
-pub fn placeholders(template: &str) -> Vec<&str> {
-    let mut names = Vec::new();
-    let mut rest = template;
-    while let Some(at) = rest.find("{{") {
-        let inside = &rest[at + 2..];
-        let is_escaped = rest[..at].ends_with('\\');
-        let Some(end) = inside.find("}}").filter(|_| !is_escaped) else {
-            rest = inside;
-            continue;
-        };
-        let name = inside[..end].trim().split('.').next().unwrap_or_default();
-        if !name.is_empty() && !names.contains(&name) {
-            names.push(name);
-        }
-        rest = &inside[end + 2..];
-    }
-    names
-}
-
 fn value_of(placeholder: &str, values: &Map<String, Json>) -> Result<String, MissionError> {
     let is_part = |character: char| character.is_alphanumeric() || matches!(character, '_' | '-');
     let parts: Vec<&str> = placeholder.split('.').collect();

@@ -219,11 +219,6 @@ impl Machine {
         false
     }
 
-    /// Returns the fuel used so far.
-    pub fn fuel_used(&self) -> u64 {
-        self.shared.meter.fuel_used()
-    }
-
     fn next_runnable(&self) -> Option<usize> {
         self.fibers.iter().position(|fiber| {
             fiber

@@ -26,21 +26,6 @@ impl fmt::Display for CallPath {
     }
 }
 
-impl std::str::FromStr for CallPath {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let mut parts: Vec<&str> = text.split('/').collect();
-        let count = parts.pop().and_then(|count| count.parse().ok()).ok_or(())?;
-        let branch = |part: &str| {
-            let (fork, branch) = part.split_once('.')?;
-            Some((fork.parse().ok()?, branch.parse().ok()?))
-        };
-        let branches: Option<Vec<(u32, u32)>> = parts.into_iter().map(branch).collect();
-        Ok(CallPath { branches: branches.ok_or(())?.into(), count })
-    }
-}
-
 /// A call of a tool.
 #[derive(Clone, Debug)]
 pub struct ToolCall {

@@ -37,11 +37,6 @@ impl Name {
         &self.0
     }
 
-    /// Returns the whole text as a shared string.
-    pub fn shared(&self) -> Arc<str> {
-        self.0.clone()
-    }
-
     /// Returns the part before the slash. The name `/` has no namespace.
     pub fn namespace(&self) -> Option<&str> {
         self.slash().map(|at| &self.0[..at])

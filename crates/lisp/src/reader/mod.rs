@@ -21,7 +21,7 @@ mod repair;
 mod short_fn;
 mod text;
 
-pub use chars::{is_keyword_name, is_symbol_name};
+pub use chars::is_keyword_name;
 pub use form::{Form, FormKind, Forms, Name, Tag};
 pub use limits::ReadLimits;
 pub use repair::repair;

@@ -38,7 +38,7 @@ fn scalar() -> impl Strategy<Value = Value> {
                 backstitch_lisp::is_keyword_name(&name).then(|| Value::keyword(name))
             }),
         "[a-zλ][a-z0-9*+!?-]{0,6}(/[a-z][a-z0-9-]{0,4})?".prop_filter_map("not a symbol", |name| {
-            backstitch_lisp::is_symbol_name(&name).then(|| Value::symbol(name))
+            crate::support::is_symbol_name(&name).then(|| Value::symbol(name))
         }),
         prop::sample::select(vec![
             "#inst \"2026-01-02T03:04:05.678-00:00\"",

@@ -1,8 +1,8 @@
 //! Reading: every literal and collection, and refused notations.
 
-use backstitch_lisp::{
-    Error, ErrorKind, Form, FormKind, ReadLimits, is_keyword_name, is_symbol_name, read_all,
-};
+use backstitch_lisp::{Error, ErrorKind, Form, FormKind, ReadLimits, is_keyword_name, read_all};
+
+use crate::support::is_symbol_name;
 
 pub(crate) fn limits() -> ReadLimits {
     ReadLimits::default()

@@ -37,3 +37,14 @@ pub(crate) fn fails(source: &str, kind: &str) {
         Err(error) => assert_eq!(error.kind().name(), kind, "{source}\n{error}"),
     }
 }
+
+/// Returns whether the text reads as a symbol.
+pub(crate) fn is_symbol_name(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    let signed = bytes.next().is_some_and(|byte| byte == b'+' || byte == b'-');
+    let first = if signed { bytes.next() } else { text.bytes().next() };
+    let number = first.is_some_and(|byte| byte.is_ascii_digit())
+        || text.strip_prefix('.').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let other = text.starts_with([':', '#', '\'', '%']) || matches!(text, "nil" | "true" | "false");
+    !number && !other && backstitch_lisp::is_keyword_name(text)
+}

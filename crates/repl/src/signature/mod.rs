@@ -77,13 +77,6 @@ pub struct Field {
     pub holds: Type,
 }
 
-impl Field {
-    /// Whether prompts must not show the value of the field.
-    pub fn is_firewalled(&self) -> bool {
-        is_firewalled(&self.name)
-    }
-}
-
 /// Whether prompts must not show the value of a field of this name.
 pub fn is_firewalled(name: &str) -> bool {
     name.starts_with('_')

@@ -1,8 +1,6 @@
 //! Missions from templates, and inherited options of agents.
 
-use backstitch_repl::{
-    AgentError, LispAgent, LispMachinery, LispOptions, MissionError, fill_mission, placeholders,
-};
+use backstitch_repl::{AgentError, LispAgent, LispMachinery, LispOptions, MissionError, fill_mission};
 use serde_json::{Map, Value as Json, json};
 
 fn values() -> Map<String, Json> {
@@ -17,7 +15,6 @@ fn placeholders_are_filled() {
     assert_eq!(fill("Greet {{who}}, twice: {{ who }}."), "Greet Ada, twice: Ada.");
     assert_eq!(fill("First: {{rows.0.id}} of {{rows}} {{none}}"), "First: 7 of [{\"id\":7}] null");
     assert_eq!(fill("a \\{{template}} and {one} }}"), "a {{template}} and {one} }}");
-    assert_eq!(placeholders("{{a}} {{ b.c }} \\{{no}} {{a}} {{"), ["a", "b"]);
 }
 
 #[test]
