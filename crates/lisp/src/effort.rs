@@ -18,7 +18,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Result};
 
 /// The most fuel that a program uses between two polls of its deadline and cancellation.
 pub(crate) const UNITS_PER_POLL: u64 = 10_000;
@@ -127,6 +127,12 @@ fn ask() -> bool {
         GIVES_UP.set(true);
     }
     STOPPED.get()
+}
+
+/// Fails if a walk gives up.
+#[inline]
+pub(crate) fn check(gives_up: bool) -> Result<()> {
+    if gives_up { Err(given_up()) } else { Ok(()) }
 }
 
 /// The error of a walk that gives up. The meter knows the reason and replaces it.

@@ -141,15 +141,7 @@ fn json_of(value: &Value, schema: Option<&Json>) -> Result<Json> {
         Value::Temporal(temporal) => Json::String(temporal_json(temporal)),
         Value::Regex(pattern) => Json::String(pattern.source.to_string()),
         Value::Map(map) => Json::Object(object_of(map, schema)?),
-        Value::Set(set) => {
-            let items = items_schema(schema);
-            Json::Array(set.iter().map(|item| json_of(item, items)).collect::<Result<_>>()?)
-        }
-        Value::Vector(vector) => {
-            let items = items_schema(schema);
-            Json::Array(vector.iter().map(|item| json_of(item, items)).collect::<Result<_>>()?)
-        }
-        Value::List(_) | Value::Sequence(_) | Value::Lazy(_) => {
+        Value::Vector(_) | Value::Set(_) | Value::List(_) | Value::Sequence(_) | Value::Lazy(_) => {
             let schema = items_schema(schema);
             let mut items = Vec::new();
             let mut cursor = Cursor::new(value).unwrap_or(Cursor::End);

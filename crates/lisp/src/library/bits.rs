@@ -11,21 +11,17 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("bit-and-not", Arity::at_least(2), &[], |c, a| fold(c.name, a, |x, y| x & !y)),
     Native::unary("bit-not", |c, a| Ok(Value::Integer(!integer(c.name, &a[0])?))),
     // Java uses the six lowest bits of a shift.
-    Native::binary("bit-shift-left", |c, a| pair(c.name, a, |x, n| x << (n & 63))),
-    Native::binary("bit-shift-right", |c, a| pair(c.name, a, |x, n| x >> (n & 63))),
-    Native::binary("unsigned-bit-shift-right", |c, a| {
-        pair(c.name, a, |x, n| ((x as u64) >> (n & 63)) as i64)
-    }),
-    Native::binary("bit-set", |c, a| pair(c.name, a, |x, n| x | 1 << (n & 63))),
-    Native::binary("bit-clear", |c, a| pair(c.name, a, |x, n| x & !(1 << (n & 63)))),
-    Native::binary("bit-flip", |c, a| pair(c.name, a, |x, n| x ^ 1 << (n & 63))),
+    Native::binary("bit-shift-left", |c, a| fold(c.name, a, |x, n| x << (n & 63))),
+    Native::binary("bit-shift-right", |c, a| fold(c.name, a, |x, n| x >> (n & 63))),
+    Native::binary("unsigned-bit-shift-right", |c, a| fold(c.name, a, |x, n| (x as u64 >> (n & 63)) as i64)),
+    Native::binary("bit-set", |c, a| fold(c.name, a, |x, n| x | 1 << (n & 63))),
+    Native::binary("bit-clear", |c, a| fold(c.name, a, |x, n| x & !(1 << (n & 63)))),
+    Native::binary("bit-flip", |c, a| fold(c.name, a, |x, n| x ^ 1 << (n & 63))),
     Native::binary("bit-test", |c, a| {
         let (bits, at) = (integer(c.name, &a[0])?, integer(c.name, &a[1])?);
         Ok(Value::Boolean(bits >> (at & 63) & 1 == 1))
     }),
-    Native::unary("Long/bitCount", |c, a| {
-        Ok(Value::Integer(i64::from(integer(c.name, &a[0])?.count_ones())))
-    }),
+    Native::unary("Long/bitCount", |c, a| Ok(i64::from(integer(c.name, &a[0])?.count_ones()).into())),
 ];
 
 fn integer(function: &str, value: &Value) -> Result<i64> {
@@ -43,8 +39,4 @@ fn fold(function: &str, arguments: &[Value], combine: fn(i64, i64) -> i64) -> Re
         result = combine(result, integer(function, value)?);
     }
     Ok(Value::Integer(result))
-}
-
-fn pair(function: &str, arguments: &[Value], combine: fn(i64, i64) -> i64) -> Result<Value> {
-    fold(function, arguments, combine)
 }

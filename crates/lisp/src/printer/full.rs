@@ -20,9 +20,7 @@ pub(crate) enum Style {
 ///
 /// A lazy sequence should be realised; a pending rest is printed as `...`.
 pub(crate) fn print(value: &Value, style: Style, most: usize, out: &mut String) -> Result<()> {
-    if effort::touch(effort::ITEM) {
-        return Err(effort::given_up());
-    }
+    effort::check(effort::touch(effort::ITEM))?;
     let before = out.len();
     if style == Style::Str {
         if print_str_scalar(value, out) {

@@ -91,13 +91,6 @@ impl Sampler {
     fn value(&mut self, value: &Value, characters: usize) {
         match value {
             Value::String(text) => self.string(text, characters),
-            Value::Vector(items) => {
-                let total = items.len();
-                let mut items = items.iter();
-                self.sequence("[", ']', Some(total), characters, || {
-                    items.next().cloned().map_or(CursorStep::End, CursorStep::Item)
-                });
-            }
             Value::Set(set) => {
                 let mut items = set.iter();
                 let total = set.len();
@@ -105,9 +98,10 @@ impl Sampler {
                     items.next().cloned().map_or(CursorStep::End, CursorStep::Item)
                 });
             }
-            Value::List(_) | Value::Sequence(_) | Value::Lazy(_) => {
+            Value::Vector(_) | Value::List(_) | Value::Sequence(_) | Value::Lazy(_) => {
                 let mut cursor = Cursor::new(value).unwrap_or(Cursor::End);
-                self.sequence("(", ')', cursor.left(), characters, || cursor.next());
+                let (open, close) = if matches!(value, Value::Vector(_)) { ("[", ']') } else { ("(", ')') };
+                self.sequence(open, close, cursor.left(), characters, || cursor.next());
             }
             Value::Map(map) => self.map(map, characters),
             Value::Exception(exception) => {

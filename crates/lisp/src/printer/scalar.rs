@@ -70,10 +70,7 @@ pub(super) fn print_scalar(value: &Value, style: Style, out: &mut String) -> boo
             out.push_str(name.full());
         }
         Value::Symbol(name) => out.push_str(name.full()),
-        Value::Var(name) => {
-            out.push_str("#'");
-            out.push_str(name.full());
-        }
+        Value::Var(name) => write_to(out, &format_args!("#'{}", name.full())),
         Value::Regex(pattern) => {
             out.push_str("#\"");
             regex_text(&pattern.source, out);
@@ -85,21 +82,12 @@ pub(super) fn print_scalar(value: &Value, style: Style, out: &mut String) -> boo
             out.push(' ');
             escape_string(&literal_text(temporal), out);
         }
-        Value::Native(native) => {
-            out.push_str("#fn[");
-            out.push_str(native.name);
-            out.push(']');
-        }
-        Value::Tool(name) => {
-            out.push_str("#fn[tool/");
-            out.push_str(name.name());
-            out.push(']');
-        }
+        Value::Native(native) => write_to(out, &format_args!("#fn[{}]", native.name)),
+        Value::Tool(name) => write_to(out, &format_args!("#fn[tool/{}]", name.name())),
         Value::Closure(closure) => function(closure, out),
         Value::Atom(atom) => {
-            out.push_str(if atom.is_delay() { "#delay[" } else { "#atom[" });
-            write_to(out, &atom.number());
-            out.push(']');
+            let kind = if atom.is_delay() { "delay" } else { "atom" };
+            write_to(out, &format_args!("#{kind}[{}]", atom.number()));
         }
         _ => return false,
     }

@@ -14,7 +14,7 @@ use num_traits::{Signed, ToPrimitive, Zero};
 
 use super::integers::{count_product, count_quotient, count_sum};
 use super::{Ratio, Value};
-use crate::effort::given_up;
+use crate::effort::{self, given_up};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Two operands converted to a common kind.
@@ -278,9 +278,7 @@ pub(crate) fn divide_whole(a: &Value, b: &Value, wanted: Division) -> Result<Val
             if b.is_zero() {
                 return Err(divide_by_zero(name));
             }
-            if count_quotient(&a, &b) {
-                return Err(given_up());
-            }
+            effort::check(count_quotient(&a, &b))?;
             big(match wanted {
                 Division::Quotient => &*a / &*b,
                 Division::Remainder => &*a % &*b,
@@ -292,13 +290,10 @@ pub(crate) fn divide_whole(a: &Value, b: &Value, wanted: Division) -> Result<Val
             if b.numerator.is_zero() {
                 return Err(divide_by_zero(name));
             }
-            if count_product(&a.numerator, &b.denominator) || count_product(&a.denominator, &b.numerator) {
-                return Err(given_up());
-            }
+            effort::check(count_product(&a.numerator, &b.denominator))?;
+            effort::check(count_product(&a.denominator, &b.numerator))?;
             let (above, below) = (&a.numerator * &b.denominator, &a.denominator * &b.numerator);
-            if count_quotient(&above, &below) {
-                return Err(given_up());
-            }
+            effort::check(count_quotient(&above, &below))?;
             let quotient = match wanted {
                 Division::Modulus => above.div_floor(&below),
                 _ => above / below,

@@ -60,6 +60,9 @@ pub(crate) const NATIVES: &[Native] = predicates! {
     "reduced?" => Value::Reduced(_),
     "bytes?" => value if { let _ = value; false },
     "exception?" => Value::Exception(_),
+    "regex?" => Value::Regex(_),
+    "inst?" => Value::Temporal(temporal) if matches!(**temporal, Temporal::Instant(_) | Temporal::Date(_)),
+    "uuid?" => Value::Temporal(temporal) if matches!(**temporal, Temporal::Uuid(_)),
 };
 
 fn is_callable(value: &Value) -> bool {

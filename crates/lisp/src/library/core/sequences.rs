@@ -346,9 +346,7 @@ fn flatten(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> 
     let mut flat = Vec::new();
     let mut stack = vec![Cursor::new(&arguments[0]).unwrap_or(Cursor::End)];
     while let Some(cursor) = stack.last_mut() {
-        if effort::touch(effort::ITEM) {
-            return Err(effort::given_up());
-        }
+        effort::check(effort::touch(effort::ITEM))?;
         match cursor.next() {
             CursorStep::Item(item) if is_sequential(&item) => stack.extend(Cursor::new(&item)),
             CursorStep::Item(item) => {

@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use crate::effort::{ITEM, given_up, touch};
+use crate::effort::{self, ITEM, touch};
 use crate::error::Result;
 use crate::library::CallContext;
 use crate::value::{Value, compare};
@@ -21,9 +21,7 @@ pub(super) fn sort_values<T: Default>(
 ) -> Result<()> {
     context.work(items.len())?;
     let is_after = |a: &T, b: &T| -> Result<bool> {
-        if touch(2 * ITEM) {
-            return Err(given_up());
-        }
+        effort::check(touch(2 * ITEM))?;
         Ok(compare(key(a), key(b))? == Ordering::Greater)
     };
     let length = items.len();

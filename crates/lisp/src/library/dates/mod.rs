@@ -144,15 +144,11 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::unary(".toMinutes", |c, a| in_units(c.name, a, 60_000_000_000)),
     Native::unary(".toHours", |c, a| in_units(c.name, a, 3_600_000_000_000)),
     Native::unary(".toDays", |c, a| in_units(c.name, a, 86_400_000_000_000)),
-    Native::unary("inst?", |_, a| {
-        Ok(Value::Boolean(matches!(as_temporal(&a[0]), Some(Temporal::Instant(_) | Temporal::Date(_)))))
-    }),
     Native::unary("inst-ms", |c, a| match as_temporal(&a[0]) {
         Some(Temporal::Instant(instant)) => Ok(Value::Integer(instant.as_millisecond())),
         Some(Temporal::Date(milliseconds)) => Ok(Value::Integer(*milliseconds)),
         _ => Err(c.type_error("an instant", &a[0])),
     }),
-    Native::unary("uuid?", |_, a| Ok(Value::Boolean(matches!(as_temporal(&a[0]), Some(Temporal::Uuid(_)))))),
     Native::unary("parse-uuid", |c, arguments| match &arguments[0] {
         Value::String(text) => Ok(parse_uuid(text).map_or(Value::Nil, temporal)),
         other => Err(c.type_error("a string", other)),

@@ -5,7 +5,7 @@
 
 use num_bigint::BigInt;
 
-use crate::effort::given_up;
+use crate::effort;
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{KeyMaker, Keys};
 use crate::limits::Limits;
@@ -161,9 +161,7 @@ impl<'a> JsonReader<'a> {
             }
             // A decimal digit holds more than three bits.
             self.limits.check_number(token.len() as u64 * 3)?;
-            if count_reading(token.len()) {
-                return Err(given_up());
-            }
+            effort::check(count_reading(token.len()))?;
             return token
                 .parse::<BigInt>()
                 .map(number::big)

@@ -25,9 +25,7 @@ impl<'a> JsonWriter<'a> {
 
     pub(super) fn value(&mut self, value: &Value, depth: usize) -> Result<()> {
         // Indentation costs as much as its depth.
-        if effort::touch(effort::ITEM + if self.pretty { 2 * depth } else { 0 }) {
-            return Err(effort::given_up());
-        }
+        effort::check(effort::touch(effort::ITEM + if self.pretty { 2 * depth } else { 0 }))?;
         self.limits.check_string(self.out.len())?;
         match value {
             Value::Nil => self.out.push_str("null"),

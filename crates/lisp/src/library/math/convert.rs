@@ -6,7 +6,7 @@ use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
 use super::{double, overflow};
-use crate::effort::given_up;
+use crate::effort;
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::{CallContext, Native, type_error};
 use crate::value::integers::count_reading;
@@ -97,9 +97,7 @@ fn big_integer(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Val
             context.limits.check_number(text.len() as u64 * 3)?;
             let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
             let valid = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-            if count_reading(digits.len()) {
-                return Err(given_up());
-            }
+            effort::check(count_reading(digits.len()))?;
             match text.parse() {
                 Ok(value) if valid => value,
                 _ => return Err(super::parse::unreadable(function, text, "an integer")),

@@ -35,9 +35,7 @@ pub(crate) const NATIVES: &[Native] = &[
         other => Ok(Value::Boolean(text(c.name, other)?.eq_ignore_ascii_case("true"))),
     }),
     Native::unary("Double/isNaN", |c, a| Ok(Value::Boolean(super::double(c.name, &a[0])?.is_nan()))),
-    Native::unary("Double/isInfinite", |c, a| {
-        Ok(Value::Boolean(super::double(c.name, &a[0])?.is_infinite()))
-    }),
+    Native::unary("Double/isInfinite", |c, a| Ok(super::double(c.name, &a[0])?.is_infinite().into())),
     Native::leaf("Integer/toString", Arity::between(1, 2), &[], to_text),
     Native::leaf("Long/toString", Arity::between(1, 2), &[], to_text),
     Native::unary("Double/toString", |c, a| c.string(double_text(super::double(c.name, &a[0])?))),

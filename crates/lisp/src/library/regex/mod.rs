@@ -16,7 +16,7 @@ pub(super) use replace::{Replacement, Times, replace_matches};
 
 use std::sync::Arc;
 
-use super::{Arity, CallContext, Native, Realise, type_error};
+use super::{CallContext, Native, type_error};
 use crate::error::Result;
 use crate::value::{Pattern, Text, Value};
 
@@ -25,9 +25,6 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::binary("re-find", re_find),
     Native::binary("re-matches", re_matches),
     Native::binary("re-seq", re_seq),
-    Native::leaf("regex?", Arity::exactly(1), &[Realise::Not], |_, a| {
-        Ok(Value::Boolean(matches!(a[0], Value::Regex(_))))
-    }),
 ];
 
 /// Compiles a pattern at run time and accounts for it.

@@ -7,7 +7,7 @@ use regex::{Captures, Regex, RegexBuilder};
 
 use super::metering::Meter;
 use super::translate::translate;
-use crate::effort::{given_up, touch};
+use crate::effort::{self, touch};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The longest pattern, in bytes.
@@ -46,9 +46,7 @@ pub(crate) fn compile_pattern(source: &str) -> Result<CompiledPattern> {
     let translated = translate(source)?;
     for size in SIZES {
         // The time to compile grows with the compiled size, even if it exceeds the limit.
-        if touch(size * OPERATIONS_PER_BYTE) {
-            return Err(given_up());
-        }
+        effort::check(touch(size * OPERATIONS_PER_BYTE))?;
         match build(&translated, size) {
             Ok(regex) => {
                 return Ok(CompiledPattern {

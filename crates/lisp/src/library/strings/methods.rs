@@ -15,9 +15,7 @@ use crate::value::{Cursor, CursorStep, Value, equal};
 const DEEP: &[Realise] = &[Realise::Deep];
 
 pub(crate) const NATIVES: &[Native] = &[
-    Native::unary(".length", |c, a| {
-        Ok(Value::Integer(i64::try_from(string(c.name, &a[0])?.units()).unwrap_or(i64::MAX)))
-    }),
+    Native::unary(".length", |c, a| Ok(Value::Integer(string(c.name, &a[0])?.units() as i64))),
     Native::leaf(".isEmpty", Arity::exactly(1), &[Realise::Next], is_empty),
     Native::unary(".isBlank", |c, a| Ok(Value::Boolean(whole_string(c.name, &a[0])?.chars().all(is_space)))),
     Native::leaf(".contains", Arity::exactly(2), DEEP, |c, a| {
