@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::work::{Host, Signal, Step, Work};
 use super::apply::apply;
-use super::{ArgumentReader, prelude};
+use super::{prelude, take, take_first};
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::{Arity, Effects, Native, Realise, Run, items, print_all, type_error};
 use crate::printer::Style;
@@ -27,24 +27,21 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::acting("volatile!", Arity::exactly(1), atom),
     Native::acting("deref", Arity::exactly(1), deref),
     Native::acting("reset!", Arity::exactly(2), |host, a| {
-        let mut a = ArgumentReader::new(a);
-        let atom = changeable(host, "reset!", &a.take())?;
-        let value = a.take();
+        let [target, value] = take(a);
+        let atom = changeable(host, "reset!", &target)?;
         let old = value_of(host, &atom);
         set(host, &atom, value.clone());
         notify_watches(host, &atom, old, value.clone(), value)
     }),
     Native::frame("add-watch", Arity::exactly(3), KEY, Effects::Acts, |host, a| {
-        let mut a = ArgumentReader::new(a);
-        let target = a.take();
+        let [target, key, watch] = take(a);
         let atom = changeable(host, "add-watch", &target)?;
         host.shared.meter.note(160);
-        host.shared.watches.entry(atom.number()).or_default().insert(a.take(), a.take());
+        host.shared.watches.entry(atom.number()).or_default().insert(key, watch);
         Ok(Step::Return(target))
     }),
     Native::frame("remove-watch", Arity::exactly(2), KEY, Effects::Acts, |host, a| {
-        let mut a = ArgumentReader::new(a);
-        let (target, key) = (a.take(), a.take());
+        let [target, key] = take(a);
         let atom = changeable(host, "remove-watch", &target)?;
         if let Some(watches) = host.shared.watches.get_mut(&atom.number()) {
             watches.remove(&key);
@@ -60,14 +57,14 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::acting("newline", Arity::exactly(0), |h, a| print(h, a, Style::Raw, true)),
     Native::acting("with-out-str*", Arity::exactly(1), |host, a| {
         host.strand.prints.begin_capture();
-        Ok(Step::Push(Box::new(WithOutStr { function: ArgumentReader::new(a).take() })))
+        Ok(Step::Push(Box::new(WithOutStr { function: take_first(a) })))
     }),
     Native::acting("flush", Arity::exactly(0), |_, _| Ok(Step::Return(Value::Nil))),
-    Native::calling("throw", Arity::exactly(1), |_, a| Ok(Step::Throw(ArgumentReader::new(a).take()))),
+    Native::calling("throw", Arity::exactly(1), |_, a| Ok(Step::Throw(take_first(a)))),
     Native::frame("return", Arity::between(0, 1), DEEP, Effects::Acts, |h, a| end(h, a, Signal::Return)),
     Native::frame("fail", Arity::between(0, 1), DEEP, Effects::Acts, |h, a| end(h, a, Signal::Fail)),
     Native::frame("reduced", Arity::exactly(1), &[], Effects::Pure, |_, a| {
-        Ok(Step::Return(Value::Reduced(Arc::new(ArgumentReader::new(a).take()))))
+        Ok(Step::Return(Value::Reduced(Arc::new(take_first(a)))))
     }),
     Native::acting("rand", Arity::between(0, 1), |host, a| {
         let most = match a.first() {
@@ -113,8 +110,7 @@ fn check_allowed(host: &Host<'_>, name: &str) -> Result<()> {
 }
 
 fn atom(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
-    let value = ArgumentReader::new(arguments).take();
-    Ok(Step::Return(create_atom(host, value)))
+    Ok(Step::Return(create_atom(host, take_first(arguments))))
 }
 
 /// Creates an atom with this value.
@@ -348,5 +344,5 @@ fn end(host: &mut Host<'_>, arguments: Vec<Value>, signal: Signal) -> Result<Ste
         return Err(Error::new(ErrorKind::ForbiddenEffect, message)
             .hint("return from the branch by giving its value"));
     }
-    Ok(Step::End(signal, ArgumentReader::new(arguments).take()))
+    Ok(Step::End(signal, take_first(arguments)))
 }

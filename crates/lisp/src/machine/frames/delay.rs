@@ -4,16 +4,15 @@
 //! it. So it is stored, rolled back and restored like any other atom.
 
 use super::super::work::{Host, Step, Work};
-use super::ArgumentReader;
 use super::actions::{changeable, create_atom, set};
+use super::take_first;
 use crate::error::Result;
 use crate::library::{Arity, Native};
 use crate::value::{AtomRef, DELAY, Value};
 
 pub(crate) const NATIVES: &[Native] = &[
     Native::acting("delay*", Arity::exactly(1), |host, a| {
-        let function = ArgumentReader::new(a).take();
-        let cell = Value::vector(vec![Value::keyword(DELAY), function]);
+        let cell = Value::vector(vec![Value::keyword(DELAY), take_first(a)]);
         Ok(Step::Return(create_atom(host, cell)))
     }),
     Native::acting("force", Arity::exactly(1), |host, a| match force(host, &a[0])? {

@@ -1,7 +1,7 @@
 //! Functions that return lazy sequences.
 
 use super::super::work::{Host, Step, Work};
-use super::{ArgumentReader, cursor, prelude};
+use super::{cursor, prelude, take_first};
 use crate::error::Result;
 use crate::library::{Arity, Effects, Native, Realise};
 use crate::value::{Cursor, CursorStep, Each, List, Thunk, Value, Vector};
@@ -23,8 +23,7 @@ pub(crate) const NATIVES: &[Native] = &[
     }),
     Native::frame("take", Arity::between(1, 2), &[], Effects::Pure, take),
     Native::calling("iterate", Arity::exactly(2), |h, a| {
-        let mut a = ArgumentReader::new(a);
-        let (function, value) = (a.take(), a.take());
+        let [function, value] = super::take(a);
         let rest = cell(h, Thunk::Iterate { function, value: value.clone() });
         Ok(Step::Return(Value::List(List::cons(value, rest))))
     }),
@@ -75,8 +74,7 @@ fn map(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
         return each(host, arguments, "map", Each::Map);
     }
     let sources = arguments[1..].iter().map(|value| cursor("map", value)).collect::<Result<Vec<_>>>()?;
-    let function = ArgumentReader::new(arguments).take();
-    lazy(host, Thunk::MapMany { function, sources })
+    lazy(host, Thunk::MapMany { function: take_first(arguments), sources })
 }
 
 /// Returns the sequence of a function and the items of a collection, or the transducer of the function.
@@ -85,8 +83,7 @@ fn each(host: &mut Host<'_>, arguments: Vec<Value>, name: &str, each: Each) -> R
         return prelude(host.shared, &format!("{name}-transducer*"), arguments);
     }
     let source = cursor(name, &arguments[1])?;
-    let function = ArgumentReader::new(arguments).take();
-    lazy(host, Thunk::Each { each, function, source })
+    lazy(host, Thunk::Each { each, function: take_first(arguments), source })
 }
 
 fn mapcat(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {

@@ -38,15 +38,13 @@ pub(super) fn prelude(shared: &SharedState, name: &str, arguments: Vec<Value>) -
     }
 }
 
-/// Takes arguments one by one. The arity has already checked their number.
-struct ArgumentReader(std::vec::IntoIter<Value>);
+/// Takes the first arguments. The arity has already checked their number; one that is left out is `nil`.
+fn take<const N: usize>(arguments: Vec<Value>) -> [Value; N] {
+    let mut arguments = arguments.into_iter();
+    std::array::from_fn(|_| arguments.next().unwrap_or_default())
+}
 
-impl ArgumentReader {
-    fn new(arguments: Vec<Value>) -> Self {
-        Self(arguments.into_iter())
-    }
-
-    fn take(&mut self) -> Value {
-        self.0.next().unwrap_or_default()
-    }
+/// Takes the first argument.
+fn take_first(arguments: Vec<Value>) -> Value {
+    arguments.into_iter().next().unwrap_or_default()
 }

@@ -2,7 +2,7 @@
 
 use super::super::natives::call_in_place;
 use super::super::work::{Host, Step, Work};
-use super::{ArgumentReader, cursor};
+use super::{cursor, take};
 use crate::error::Result;
 use crate::library::{Arity, Native, Realise};
 use crate::value::{Cursor, CursorStep, Map, Value};
@@ -10,16 +10,14 @@ use crate::value::{Cursor, CursorStep, Map, Value};
 pub(crate) const NATIVES: &[Native] = &[
     Native::calling("reduce", Arity::between(2, 3), |_, a| {
         let with_initial = a.len() == 3;
-        let mut a = ArgumentReader::new(a);
-        let function = a.take();
-        let total = with_initial.then(|| a.take());
-        let source = cursor("reduce", &a.take())?;
+        let [function, second, third] = take(a);
+        let (total, source) = if with_initial { (Some(second), third) } else { (None, second) };
+        let source = cursor("reduce", &source)?;
         Ok(Step::Push(Box::new(Reduce { function, total, source, empty: !with_initial })))
     }),
     Native::calling("reduce-kv", Arity::exactly(3), |_, a| {
-        let mut a = ArgumentReader::new(a);
-        let (function, total) = (a.take(), a.take());
-        let source = match a.take() {
+        let [function, total, source] = take(a);
+        let source = match source {
             Value::Vector(items) => {
                 let entries = items.iter().enumerate().map(|(index, item)| {
                     Value::Vector(crate::value::Vector::entry(Value::Integer(index as i64), item.clone()))
@@ -36,16 +34,9 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::calling("run!*", Arity::exactly(2), |_, a| collect("run!", a, Keep::Nothing)),
     Native::calling("doseq*", Arity::exactly(2), |_, a| collect("doseq", a, Keep::Nothing)),
     Native::calling("group-by", Arity::exactly(2), |_, a| {
-        let mut a = ArgumentReader::new(a);
-        let function = a.take();
-        let source = cursor("group-by", &a.take())?;
-        Ok(Step::Push(Box::new(Group {
-            function,
-            source,
-            current: Value::Nil,
-            key: None,
-            groups: Map::new(),
-        })))
+        let [function, source] = take(a);
+        let (source, current, groups) = (cursor("group-by", &source)?, Value::Nil, Map::new());
+        Ok(Step::Push(Box::new(Group { function, source, current, key: None, groups })))
     }),
 ];
 
@@ -174,9 +165,8 @@ enum Keep {
 }
 
 fn collect(name: &'static str, arguments: Vec<Value>, keep: Keep) -> Result<Step> {
-    let mut a = ArgumentReader::new(arguments);
-    let function = a.take();
-    let source = cursor(name, &a.take())?;
+    let [function, source] = take(arguments);
+    let source = cursor(name, &source)?;
     let items = Vec::with_capacity(source.left().unwrap_or(0).min(1024));
     Ok(Step::Push(Box::new(Collect { function, source, keep, current: Value::Nil, items })))
 }

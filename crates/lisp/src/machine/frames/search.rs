@@ -2,7 +2,7 @@
 
 use super::super::natives::call_in_place;
 use super::super::work::{Host, Step, Work};
-use super::{ArgumentReader, cursor};
+use super::{cursor, take};
 use crate::error::Result;
 use crate::library::{Arity, Native};
 use crate::value::{Cursor, CursorStep, Value};
@@ -24,9 +24,8 @@ enum SearchEnd {
 }
 
 fn search(name: &'static str, arguments: Vec<Value>, until: SearchEnd) -> Result<Step> {
-    let mut a = ArgumentReader::new(arguments);
-    let predicate = a.take();
-    let source = cursor(name, &a.take())?;
+    let [predicate, source] = take(arguments);
+    let source = cursor(name, &source)?;
     Ok(Step::Push(Box::new(Search { predicate, source, until })))
 }
 

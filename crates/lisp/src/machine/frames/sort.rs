@@ -1,7 +1,7 @@
 //! Sorting by a function of the program: a merge sort whose comparisons are calls.
 
 use super::super::work::{Host, Step, Work};
-use super::ArgumentReader;
+use super::take;
 use crate::error::Result;
 use crate::library::{Arity, Effects, Native, Realise, items, type_error};
 use crate::value::{Sequence, Value, number};
@@ -11,8 +11,7 @@ const VALUES: &[Realise] = &[Realise::Not, Realise::Spine];
 pub(crate) const NATIVES: &[Native] = &[
     // The arguments are a comparator, the items, and their sort keys.
     Native::frame("sort-with*", Arity::exactly(3), VALUES, Effects::Calls, |host, a| {
-        let mut a = ArgumentReader::new(a);
-        let (comparator, values, keys) = (a.take(), a.take(), a.take());
+        let [comparator, values, keys] = take(a);
         if !matches!(comparator, Value::Closure(_) | Value::Native(_) | Value::Tool(_) | Value::Var(_)) {
             return Err(type_error("sort", "a function as comparator", &comparator));
         }
