@@ -19,6 +19,7 @@ pub(crate) struct Target {
 }
 
 /// One function that is being compiled, or several that refer to each other.
+#[derive(Default)]
 pub(crate) struct Level {
     /// The names of the functions themselves.
     siblings: HashMap<Name, u16>,
@@ -39,16 +40,7 @@ impl Level {
     pub(crate) fn new(siblings: Vec<Name>) -> Self {
         // If two have the same name, the first one counts.
         let siblings = siblings.into_iter().enumerate().rev().map(|(at, name)| (name, at as u16)).collect();
-        Self {
-            siblings,
-            captures: Vec::new(),
-            captured: HashMap::new(),
-            locals: Vec::new(),
-            slots: HashMap::new(),
-            next_slot: 0,
-            target: None,
-            inside_try: false,
-        }
+        Self { siblings, ..Self::default() }
     }
 
     /// Begins another arity of the same function.

@@ -10,6 +10,7 @@ use crate::effort;
 use crate::value::{LazyCell, ListNode, Sequence, Value, Vector};
 
 /// Counts the bytes reachable from a set of values, each object once.
+#[derive(Default)]
 struct Count {
     seen: HashSet<usize, BuildHasherDefault<AddressHasher>>,
     pending: Vec<Value>,
@@ -197,8 +198,7 @@ pub(super) fn collect<'a>(
     results: impl Iterator<Item = &'a Value>,
 ) -> bool {
     // Inputs from the host are marked as seen and not counted.
-    let mut count =
-        Count { seen: HashSet::default(), pending: Vec::new(), vectors: Vec::new(), bytes: 0, visited: 0 };
+    let mut count = Count::default();
     for value in shared.data.values().chain(&shared.history).chain(shared.journal.values()) {
         count.enqueue(value);
     }

@@ -10,6 +10,7 @@ use crate::effort::{self, UNITS_PER_POLL};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The counters of one run.
+#[derive(Default)]
 pub(crate) struct Meter {
     /// The fuel until the next poll.
     window: u64,
@@ -27,14 +28,12 @@ pub(crate) struct Meter {
 impl Meter {
     pub(crate) fn new(fuel: u64, memory_bytes: usize) -> Self {
         Self {
-            window: 0,
             reserve: fuel,
             fuel_limit: fuel,
-            estimate: 0,
             threshold: memory_bytes,
             limit: memory_bytes,
-            requested: 0,
             fuel_at_walk: u64::MAX,
+            ..Self::default()
         }
     }
 

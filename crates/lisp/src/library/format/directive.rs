@@ -9,8 +9,9 @@ use crate::value::Value;
 use crate::value::integers::count_digits;
 
 /// The argument that a directive takes.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) enum Index {
+    #[default]
     Next,
     Same,
     Explicit(usize),
@@ -31,6 +32,7 @@ impl Index {
     }
 }
 
+#[derive(Default)]
 pub(super) struct Directive<'a> {
     pub(super) text: &'a str,
     pub(super) index: Index,
@@ -53,21 +55,7 @@ impl<'a> Directive<'a> {
     pub(super) fn parse(text: &'a str) -> Result<(Self, usize)> {
         let bytes = text.as_bytes();
         let mut at = 1;
-        let mut directive = Directive {
-            text,
-            index: Index::Next,
-            width: None,
-            precision: None,
-            conversion: ' ',
-            part: ' ',
-            left: false,
-            plus: false,
-            space: false,
-            zero: false,
-            group: false,
-            parentheses: false,
-            alternate: false,
-        };
+        let mut directive = Directive { text, ..Directive::default() };
         let digits = digit_count(&bytes[at..]);
         if digits > 0 && bytes.get(at + digits) == Some(&b'$') {
             let number: usize = text[at..at + digits].parse().unwrap_or(0);

@@ -10,14 +10,8 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Translates a pattern.
 pub(super) fn translate(source: &str) -> Result<String> {
-    let mut translator = Translator {
-        rest: source.chars().collect(),
-        at: 0,
-        out: String::with_capacity(source.len() + 16),
-        class_depth: 0,
-        flags: vec![Flags::default()],
-        quantified: false,
-    };
+    let (rest, out) = (source.chars().collect(), String::with_capacity(source.len() + 16));
+    let mut translator = Translator { rest, out, flags: vec![Flags::default()], ..Translator::default() };
     while let Some(character) = translator.next() {
         translator.step(character)?;
     }
@@ -31,6 +25,7 @@ struct Flags {
     unicode: bool,
 }
 
+#[derive(Default)]
 struct Translator {
     rest: Vec<char>,
     at: usize,

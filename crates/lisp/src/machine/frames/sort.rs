@@ -19,18 +19,9 @@ pub(crate) const NATIVES: &[Native] = &[
         let values = items(&mut context, "sort", &values)?;
         let keys = items(&mut context, "sort", &keys)?;
         let items: Vec<(Value, Value)> = keys.into_iter().zip(values).collect();
-        let length = items.len();
-        let (target, width) = (Vec::with_capacity(length), 1);
-        Ok(Step::Push(Box::new(Sort {
-            comparator,
-            items,
-            target,
-            width,
-            start: 0,
-            left: 0,
-            right: 0,
-            asked: false,
-        })))
+        let target = Vec::with_capacity(items.len());
+        let sort = Sort { comparator, items, target, width: 1, start: 0, left: 0, right: 0, asked: false };
+        Ok(Step::Push(Box::new(sort)))
     }),
 ];
 

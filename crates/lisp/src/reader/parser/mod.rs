@@ -14,6 +14,7 @@ use super::short_fn::ShortFn;
 use crate::error::{Error, ErrorKind, Result, Span};
 
 /// Reads forms from a text, one after the other.
+#[derive(Default)]
 pub(super) struct Parser<'a> {
     source: &'a str,
     bytes: &'a [u8],
@@ -82,16 +83,7 @@ impl<'a> Parser<'a> {
             ));
         }
         let limits = limits.with_depth(limits.depth.min(ReadLimits::DEEPEST));
-        Ok(Self {
-            source,
-            bytes: source.as_bytes(),
-            at: 0,
-            limits,
-            names: Names::default(),
-            items: Vec::new(),
-            open: Vec::new(),
-            short_fn: None,
-        })
+        Ok(Self { source, bytes: source.as_bytes(), limits, ..Self::default() })
     }
 
     pub(super) fn offset(&self) -> usize {
