@@ -20,6 +20,7 @@ pub use native::Native;
 pub(crate) use native::{Arity, Effects, Realise, Run};
 
 pub(crate) use core::comparison::compare_values;
+pub(crate) use core::exceptions::THROWABLE;
 pub(crate) use core::predicates::CLASSES;
 pub(crate) use core::sequences::{count_of, integer, items, out_of_bounds};
 pub(crate) use core::sorted::comparator_of;

@@ -9,7 +9,7 @@ use super::cells::scalar_of;
 use super::damaged;
 use super::functions::FunctionReader;
 use crate::error::{Error, ErrorKind, Result};
-use crate::library::Native;
+use crate::library::{Native, THROWABLE};
 use crate::limits::Limits;
 use crate::memory::Memory;
 use crate::value::{Exception, List, Map, Sequence, Set, Text, Value, Vector};
@@ -167,25 +167,9 @@ const INFO: &str = "clojure.lang.ExceptionInfo";
 
 /// Returns the class of a stored exception; an unknown class becomes a plain exception.
 fn class_name(stored: &str) -> &'static str {
-    const CLASSES: [&str; 16] = [
-        INFO,
-        "java.lang.Exception",
-        "java.lang.Throwable",
-        "java.lang.Error",
-        "java.lang.AssertionError",
-        "java.lang.RuntimeException",
-        "java.lang.ArithmeticException",
-        "java.lang.ClassCastException",
-        "java.lang.IllegalArgumentException",
-        "java.lang.IllegalStateException",
-        "java.lang.IndexOutOfBoundsException",
-        "java.lang.StringIndexOutOfBoundsException",
-        "java.lang.NullPointerException",
-        "java.lang.NumberFormatException",
-        "java.lang.UnsupportedOperationException",
-        "clojure.lang.ArityException",
-    ];
-    CLASSES.into_iter().find(|known| *known == stored).unwrap_or("java.lang.Exception")
+    let others = ["java.lang.StringIndexOutOfBoundsException", "clojure.lang.ArityException", INFO];
+    let mut known = THROWABLE.iter().copied().chain(others);
+    known.find(|known| *known == stored).unwrap_or("java.lang.Exception")
 }
 
 /// Returns the letter and the rest of an array.

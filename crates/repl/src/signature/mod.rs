@@ -124,28 +124,15 @@ impl Type {
     /// The type in words: `an integer`, `a list of objects`.
     pub(crate) fn words(&self) -> String {
         match self {
-            Self::String => "a string".to_owned(),
-            Self::Int => "an integer".to_owned(),
-            Self::Float => "a number".to_owned(),
-            Self::Bool => "true or false".to_owned(),
-            Self::Keyword => "a keyword".to_owned(),
-            Self::Map | Self::Object(_) => "a map".to_owned(),
-            Self::Any => "anything".to_owned(),
             Self::List(items) => format!("a list, each item {}", items.words()),
             Self::Optional(inner) => format!("{} or nil", inner.words()),
+            other => other.simple()[1].to_owned(),
         }
     }
 
     /// An example value of the type, in the notation of the language.
     pub fn example(&self) -> String {
         match self {
-            Self::String => "\"text\"".to_owned(),
-            Self::Int => "42".to_owned(),
-            Self::Float => "4.2".to_owned(),
-            Self::Bool => "true".to_owned(),
-            Self::Keyword => ":word".to_owned(),
-            Self::Map => "{:key \"value\"}".to_owned(),
-            Self::Any => "\"anything\"".to_owned(),
             Self::List(items) => format!("[{}]", items.example()),
             Self::Object(fields) => {
                 let fields: Vec<String> = fields
@@ -155,6 +142,20 @@ impl Type {
                 format!("{{{}}}", fields.join(", "))
             }
             Self::Optional(inner) => inner.example(),
+            other => other.simple()[2].to_owned(),
+        }
+    }
+
+    /// The name of a type without parts, the type in words, and an example.
+    fn simple(&self) -> [&'static str; 3] {
+        match self {
+            Self::String => [":string", "a string", "\"text\""],
+            Self::Int => [":int", "an integer", "42"],
+            Self::Float => [":float", "a number", "4.2"],
+            Self::Bool => [":bool", "true or false", "true"],
+            Self::Keyword => [":keyword", "a keyword", ":word"],
+            Self::Map | Self::Object(_) => [":map", "a map", "{:key \"value\"}"],
+            Self::Any | Self::List(_) | Self::Optional(_) => [":any", "anything", "\"anything\""],
         }
     }
 }
@@ -166,23 +167,16 @@ fn key(name: &str) -> String {
 
 impl fmt::Display for Type {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = match self {
-            Self::String => ":string",
-            Self::Int => ":int",
-            Self::Float => ":float",
-            Self::Bool => ":bool",
-            Self::Keyword => ":keyword",
-            Self::Map => ":map",
-            Self::Any => ":any",
-            Self::List(items) => return write!(formatter, "[{items}]"),
+        match self {
+            Self::List(items) => write!(formatter, "[{items}]"),
             Self::Object(fields) => {
                 formatter.write_str("{")?;
                 write_fields(formatter, fields)?;
-                return formatter.write_str("}");
+                formatter.write_str("}")
             }
-            Self::Optional(inner) => return write!(formatter, "{}?", inner.present()),
-        };
-        formatter.write_str(word)
+            Self::Optional(inner) => write!(formatter, "{}?", inner.present()),
+            other => formatter.write_str(other.simple()[0]),
+        }
     }
 }
 

@@ -10,11 +10,15 @@ use crate::value::{Exception, Text, Value};
 
 macro_rules! constructors {
     ($($name:literal => $class:literal,)*) => {
-        &[$(Native::leaf($name, Arity::between(0, 2), NOT, |_, a| plain($class, a)),)*]
+        pub(crate) const CONSTRUCTORS: &[Native] =
+            &[$(Native::leaf($name, Arity::between(0, 2), NOT, |_, a| plain($class, a)),)*];
+
+        /// The classes of the exceptions that programs can create.
+        pub(crate) const THROWABLE: &[&str] = &[$($class,)*];
     };
 }
 
-pub(crate) const CONSTRUCTORS: &[Native] = constructors! {
+constructors! {
     "Exception." => "java.lang.Exception",
     "RuntimeException." => "java.lang.RuntimeException",
     "IllegalArgumentException." => "java.lang.IllegalArgumentException",
@@ -28,7 +32,7 @@ pub(crate) const CONSTRUCTORS: &[Native] = constructors! {
     "Error." => "java.lang.Error",
     "AssertionError." => "java.lang.AssertionError",
     "Throwable." => "java.lang.Throwable",
-};
+}
 
 pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("ex-info", Arity::between(2, 3), NOT, ex_info),
