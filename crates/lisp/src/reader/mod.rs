@@ -25,7 +25,7 @@ pub use chars::is_keyword_name;
 pub use form::{Form, FormKind, Forms, Name, Tag};
 pub use limits::ReadLimits;
 pub use repair::repair;
-pub(crate) use text::NAMED_CHARACTERS;
+pub(crate) use text::{NAMED_CHARACTERS, simple_escape, unicode_escape};
 
 pub(crate) use crate::error::Span;
 use crate::error::{Error, ErrorKind, Result};

@@ -32,23 +32,32 @@ fn escape_length(escape: &str) -> usize {
 /// Reads one escape, without its backslash. Also returns its length in bytes.
 fn read_escape(escape: &str) -> Result<(char, usize)> {
     let bytes = escape.as_bytes();
-    let simple = match bytes.first() {
-        Some(b'n') => '\n',
-        Some(b't') => '\t',
-        Some(b'r') => '\r',
-        Some(b'b') => '\u{8}',
-        Some(b'f') => '\u{c}',
-        Some(b'"') => '"',
-        Some(b'\\') => '\\',
-        Some(b'u') => return read_unicode(escape),
-        Some(b'0'..=b'7') => return read_octal(bytes),
-        _ => {
-            let shown: String = escape.chars().take(1).collect();
-            return Err(Error::new(ErrorKind::Parse, format!("`\\{shown}` is not an escape in a string"))
-                .hint(format!("write `\\\\{shown}` for a backslash, or a regex as `#\"\\{shown}\"`")));
-        }
-    };
-    Ok((simple, 1))
+    match bytes.first() {
+        Some(b'u') => read_unicode(escape),
+        Some(b'0'..=b'7') => read_octal(bytes),
+        first => match first.and_then(|byte| simple_escape(*byte)) {
+            Some(character) => Ok((character, 1)),
+            None => {
+                let shown: String = escape.chars().take(1).collect();
+                let message = format!("`\\{shown}` is not an escape in a string");
+                Err(Error::new(ErrorKind::Parse, message)
+                    .hint(format!("write `\\\\{shown}` for a backslash, or a regex as `#\"\\{shown}\"`")))
+            }
+        },
+    }
+}
+
+/// The character of an escape of one letter, which JSON has too.
+pub(crate) fn simple_escape(byte: u8) -> Option<char> {
+    Some(match byte {
+        b'n' => '\n',
+        b't' => '\t',
+        b'r' => '\r',
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        b'"' | b'\\' => char::from(byte),
+        _ => return None,
+    })
 }
 
 fn read_octal(bytes: &[u8]) -> Result<(char, usize)> {
@@ -60,23 +69,29 @@ fn read_octal(bytes: &[u8]) -> Result<(char, usize)> {
     }
 }
 
-/// Reads `uXXXX`; two of them may be a surrogate pair, as Java writes characters beyond the first plane.
 fn read_unicode(escape: &str) -> Result<(char, usize)> {
-    let unit = hex_unit(escape)
-        .ok_or_else(|| Error::new(ErrorKind::Parse, "`\\u` needs four hexadecimal digits"))?;
+    match unicode_escape(escape) {
+        Some((Some(character), length)) => Ok((character, length)),
+        Some((None, _)) => {
+            Err(Error::new(ErrorKind::Parse, format!("`\\u{}` is half of a character", &escape[1..5]))
+                .hint("write the character itself"))
+        }
+        None => Err(Error::new(ErrorKind::Parse, "`\\u` needs four hexadecimal digits")),
+    }
+}
+
+/// Reads `uXXXX`, and its length; two of them may be a surrogate pair, as Java and JSON write characters
+/// beyond the first plane. There is no character if it is half of a pair.
+pub(crate) fn unicode_escape(escape: &str) -> Option<(Option<char>, usize)> {
+    let unit = hex_unit(escape)?;
     if let Some(character) = char::from_u32(unit) {
-        return Ok((character, 5));
+        return Some((Some(character), 5));
     }
     let second = escape[5..].strip_prefix('\\').and_then(hex_unit);
-    if let Some(second) = second
-        && (0xd800..0xdc00).contains(&unit)
-        && (0xdc00..0xe000).contains(&second)
-        && let Some(character) = char::from_u32(0x10000 + ((unit - 0xd800) << 10) + (second - 0xdc00))
-    {
-        return Ok((character, 11));
-    }
-    Err(Error::new(ErrorKind::Parse, format!("`\\u{}` is half of a character", &escape[1..5]))
-        .hint("write the character itself"))
+    let second = second.filter(|second| (0xdc00..0xe000).contains(second) && unit < 0xdc00);
+    let code = second.map(|second| 0x10000 + ((unit - 0xd800) << 10) + (second - 0xdc00));
+    let pair = code.and_then(char::from_u32);
+    Some((pair, if pair.is_some() { 11 } else { 5 }))
 }
 
 fn hex_unit(escape: &str) -> Option<u32> {

@@ -98,7 +98,7 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::unary("DateTimeFormatter/ofPattern", |c, a| {
         let pattern = text(c.name, &a[0])?;
         DatePattern::parse(pattern)?;
-        Ok(temporal(Temporal::Formatter(pattern.into())))
+        Ok(temporal(Temporal::Formatter(pattern.as_str().into())))
     }),
     Native::binary(".format", |c, a| {
         // Both the date and the formatter have this method.

@@ -30,6 +30,7 @@ use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Span, Timestamp};
 
+use super::strings::string as text;
 use super::{Arity, Constant, Native, type_error};
 use crate::error::{Error, ErrorKind, Result};
 use crate::value::{Temporal, Value};
@@ -235,13 +236,6 @@ fn out_of_range() -> Error {
 
 fn instant_of(milliseconds: i64) -> Result<Timestamp> {
     Timestamp::from_millisecond(milliseconds).map_err(|_| out_of_range())
-}
-
-fn text<'a>(function: &str, value: &'a Value) -> Result<&'a str> {
-    match value {
-        Value::String(text) => Ok(text),
-        other => Err(type_error(function, "a string", other)),
-    }
 }
 
 /// Returns the random UUID (version 4) of these bits.

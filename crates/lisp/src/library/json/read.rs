@@ -9,6 +9,7 @@ use crate::effort;
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{KeyMaker, Keys};
 use crate::limits::Limits;
+use crate::reader::{simple_escape, unicode_escape};
 use crate::value::integers::count_reading;
 use crate::value::{Map, Value, number};
 
@@ -201,51 +202,21 @@ impl<'a> JsonReader<'a> {
     }
 
     fn escape(&mut self) -> Result<char> {
-        let kind = self.text.as_bytes().get(self.at + 1).copied();
-        let character = match kind {
-            Some(b'n') => '\n',
-            Some(b't') => '\t',
-            Some(b'r') => '\r',
-            Some(b'b') => '\u{8}',
-            Some(b'f') => '\u{c}',
-            Some(b'"') => '"',
-            Some(b'\\') => '\\',
-            Some(b'/') => '/',
-            Some(b'u') => return self.unicode(),
-            _ => return Err(self.error("an unknown escape")),
-        };
-        self.at += 2;
-        Ok(character)
-    }
-
-    fn unicode(&mut self) -> Result<char> {
-        let unit = |at: usize| {
-            let digits = self.text.get(at..at + 6)?.strip_prefix("\\u")?;
-            digits
-                .bytes()
-                .all(|byte| byte.is_ascii_hexdigit())
-                .then(|| u32::from_str_radix(digits, 16).ok())?
-        };
-        let Some(first) = unit(self.at) else {
-            return Err(self.error("an escape needs four hexadecimal digits"));
-        };
-        if let Some(character) = char::from_u32(first) {
-            self.at += 6;
-            return Ok(character);
-        }
-        let second = unit(self.at + 6).filter(|second| (0xdc00..0xe000).contains(second) && first < 0xdc00);
-        match second.and_then(|second| char::from_u32(0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00)))
-        {
-            Some(character) => {
-                self.at += 12;
-                Ok(character)
-            }
-            None => {
+        let escape = &self.text[self.at + 1..];
+        let (character, length) = match escape.bytes().next() {
+            Some(b'u') => match unicode_escape(escape) {
                 // Half of a surrogate pair cannot be stored; as in other readers, it becomes the replacement
                 // character.
-                self.at += 6;
-                Ok('\u{fffd}')
-            }
-        }
+                Some((character, length)) => (character.unwrap_or(char::REPLACEMENT_CHARACTER), length),
+                None => return Err(self.error("an escape needs four hexadecimal digits")),
+            },
+            Some(b'/') => ('/', 1),
+            kind => match kind.and_then(simple_escape) {
+                Some(character) => (character, 1),
+                None => return Err(self.error("an unknown escape")),
+            },
+        };
+        self.at += 1 + length;
+        Ok(character)
     }
 }

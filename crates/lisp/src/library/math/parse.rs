@@ -1,8 +1,8 @@
 //! Numbers from text, and numbers to text in another base.
 
 use super::long;
-use crate::effort::touch_bytes;
 use crate::error::{Error, ErrorKind, Result};
+use crate::library::strings::whole_string as text;
 use crate::library::{Arity, CallContext, Native, type_error};
 use crate::printer::double_text;
 use crate::value::Value;
@@ -15,7 +15,7 @@ pub(crate) const NATIVES: &[Native] = &[
         Ok(parse_double(text(c.name, &a[0])?).map_or(Value::Nil, Value::Float))
     }),
     Native::unary("parse-boolean", |c, a| {
-        Ok(match text(c.name, &a[0])? {
+        Ok(match text(c.name, &a[0])?.as_str() {
             "true" => Value::Boolean(true),
             "false" => Value::Boolean(false),
             _ => Value::Nil,
@@ -45,16 +45,6 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::unary("Long/toBinaryString", |c, a| c.string(format!("{:b}", long(c.name, &a[0])?))),
     Native::unary("Long/toHexString", |c, a| c.string(format!("{:x}", long(c.name, &a[0])?))),
 ];
-
-fn text<'a>(function: &str, value: &'a Value) -> Result<&'a str> {
-    match value {
-        Value::String(text) => {
-            touch_bytes(text.len());
-            Ok(text)
-        }
-        other => Err(type_error(function, "a string", other)),
-    }
-}
 
 /// The error for text that cannot be parsed.
 pub(super) fn unreadable(function: &str, text: &str, what: &str) -> Error {

@@ -26,14 +26,14 @@ use crate::value::{Text, Value};
 pub(crate) use core::print_all;
 
 /// Reads a string argument and charges for its whole length.
-fn whole_string<'a>(function: &str, value: &'a Value) -> Result<&'a Text> {
+pub(super) fn whole_string<'a>(function: &str, value: &'a Value) -> Result<&'a Text> {
     let text = string(function, value)?;
     touch_bytes(text.len());
     Ok(text)
 }
 
 /// Reads a string argument.
-fn string<'a>(function: &str, value: &'a Value) -> Result<&'a Text> {
+pub(super) fn string<'a>(function: &str, value: &'a Value) -> Result<&'a Text> {
     match value {
         Value::String(text) => Ok(text),
         other => Err(type_error(function, "a string", other)),
