@@ -104,23 +104,19 @@ pub(crate) fn take_units() -> u64 {
 /// Polls the host for a stop request and updates the remaining fuel.
 pub(crate) fn poll_host(fuel_left: u64) -> bool {
     BUDGET.set(fuel_left.saturating_add(1).saturating_mul(OPERATIONS_PER_UNIT));
-    ask()
-}
-
-/// Polls the host for a stop request during work that is not charged here.
-pub(crate) fn poll_host_again() -> bool {
-    ask()
+    poll_host_again()
 }
 
 #[cold]
 fn poll_inside(pending: u64) {
     POLL_AT.set(pending.saturating_add(OPERATIONS_PER_POLL));
-    if ask() || pending > BUDGET.get() {
+    if poll_host_again() || pending > BUDGET.get() {
         GIVES_UP.set(true);
     }
 }
 
-fn ask() -> bool {
+/// Polls the host for a stop request during work that is not charged here.
+pub(crate) fn poll_host_again() -> bool {
     if !STOPPED.get() && SHOULD_STOP.with_borrow(|should_stop| should_stop.as_ref().is_some_and(|ask| ask()))
     {
         STOPPED.set(true);

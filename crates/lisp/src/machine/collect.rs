@@ -91,7 +91,7 @@ impl Count {
     }
 
     fn visit(&mut self, value: &Value) {
-        if let Some(address) = address(value)
+        if let Some(address) = value.address()
             && !self.first_time(address)
         {
             return;
@@ -164,29 +164,6 @@ impl Count {
             _ => {}
         }
     }
-}
-
-/// Returns the address of a heap value.
-pub(super) fn address(value: &Value) -> Option<usize> {
-    Some(match value {
-        Value::BigInteger(number) => Arc::as_ptr(number).addr(),
-        Value::Ratio(ratio) => Arc::as_ptr(ratio).addr(),
-        Value::String(text) => text.address(),
-        Value::Keyword(name) => name.address(),
-        Value::Symbol(name) | Value::Var(name) | Value::Tool(name) => name.address(),
-        Value::List(list) => list.address(),
-        Value::Sequence(sequence) => sequence.address(),
-        Value::Lazy(cell) => Arc::as_ptr(cell).addr(),
-        Value::Vector(vector) => vector.address(),
-        Value::Map(map) => map.address(),
-        Value::Set(set) => set.address(),
-        Value::Closure(closure) => Arc::as_ptr(closure).addr(),
-        Value::Exception(exception) => Arc::as_ptr(exception).addr(),
-        Value::Reduced(inner) => Arc::as_ptr(inner).addr(),
-        Value::Regex(pattern) => Arc::as_ptr(pattern).addr(),
-        Value::Temporal(temporal) => Arc::as_ptr(temporal).addr(),
-        _ => return None,
-    })
 }
 
 /// Counts live memory and reports it to the meter. Returns whether the program may continue.

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::collect::address;
 use super::request::Request;
 use super::work::Signal;
 use crate::error::Error;
@@ -79,7 +78,7 @@ pub(super) fn keep_reachable_atoms(memory: &mut Memory, result: Option<&Value>) 
         memory.slots.iter().flatten().map(|definition| definition.value.clone()).collect();
     pending.extend(result.cloned());
     while let Some(value) = pending.pop() {
-        if address(&value).is_some_and(|address| !seen.insert(address)) {
+        if value.address().is_some_and(|address| !seen.insert(address)) {
             continue;
         }
         match &value {

@@ -16,7 +16,7 @@ const DEEPEST: u32 = 1_000;
 pub(super) struct Writer {
     nodes: Vec<Json>,
     /// The index of a compound value in the table, by its kind and address.
-    known: HashMap<(u8, u64), usize>,
+    known: HashMap<(bool, u64), usize>,
     cells: usize,
     most_cells: usize,
     /// The version of the format that the document needs.
@@ -139,19 +139,12 @@ impl Writer {
     }
 }
 
-/// Returns the identity of a compound value: its kind and address, or the stamp of a function. `None` for
-/// values that are created on each access.
-fn identity(value: &Value) -> Option<(u8, u64)> {
-    let (kind, address) = match value {
-        Value::Vector(items) => (0, items.address() as u64),
-        Value::Map(map) => (1, map.address() as u64),
-        Value::Set(set) => (2, set.address() as u64),
-        Value::List(list) => (3, list.address() as u64),
-        Value::Sequence(sequence) => (4, sequence.address() as u64),
-        Value::Lazy(cell) => (5, std::sync::Arc::as_ptr(cell).addr() as u64),
-        Value::Closure(closure) => (6, closure.stamp().0),
-        Value::Exception(exception) => (7, std::sync::Arc::as_ptr(exception).addr() as u64),
-        _ => return None,
-    };
-    Some((kind, address))
+/// Returns the identity of a compound value: whether it is a function, and its stamp or else its address.
+/// `None` for values that are created on each access.
+fn identity(value: &Value) -> Option<(bool, u64)> {
+    match value {
+        Value::Closure(closure) => Some((true, closure.stamp().0)),
+        Value::Reduced(_) => None,
+        other => other.address().map(|address| (false, address as u64)),
+    }
 }

@@ -179,6 +179,29 @@ impl Value {
         }
     }
 
+    /// Returns the address of a heap value.
+    pub(crate) fn address(&self) -> Option<usize> {
+        Some(match self {
+            Value::BigInteger(number) => Arc::as_ptr(number).addr(),
+            Value::Ratio(ratio) => Arc::as_ptr(ratio).addr(),
+            Value::String(text) => text.address(),
+            Value::Keyword(name) => name.address(),
+            Value::Symbol(name) | Value::Var(name) | Value::Tool(name) => name.address(),
+            Value::List(list) => list.address(),
+            Value::Sequence(sequence) => sequence.address(),
+            Value::Lazy(cell) => Arc::as_ptr(cell).addr(),
+            Value::Vector(vector) => vector.address(),
+            Value::Map(map) => map.address(),
+            Value::Set(set) => set.address(),
+            Value::Closure(closure) => Arc::as_ptr(closure).addr(),
+            Value::Exception(exception) => Arc::as_ptr(exception).addr(),
+            Value::Reduced(inner) => Arc::as_ptr(inner).addr(),
+            Value::Regex(pattern) => Arc::as_ptr(pattern).addr(),
+            Value::Temporal(temporal) => Arc::as_ptr(temporal).addr(),
+            _ => return None,
+        })
+    }
+
     /// Returns the name of the type in messages: `integer`, `string`, `vector`, `function` and so on.
     pub fn type_name(&self) -> &'static str {
         match self {
