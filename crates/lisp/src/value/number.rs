@@ -319,23 +319,15 @@ pub(crate) fn negate(value: &Value, overflows: Overflow) -> Result<Value> {
 
 /// Returns -1, 0 or 1; `None` for NaN.
 pub(crate) fn sign(value: &Value) -> Option<i8> {
-    let sign = |negative: bool, zero: bool| {
-        if zero {
-            0
-        } else if negative {
-            -1
-        } else {
-            1
-        }
-    };
-    Some(match value {
-        Value::Integer(value) => sign(*value < 0, *value == 0),
-        Value::Float(value) if value.is_nan() => return None,
-        Value::Float(value) => sign(*value < 0.0, *value == 0.0),
-        Value::BigInteger(value) => sign(value.is_negative(), value.is_zero()),
-        Value::Ratio(value) => sign(value.numerator.is_negative(), false),
-        _ => return None,
-    })
+    match value {
+        Value::Integer(value) => Some(value.signum() as i8),
+        Value::Float(value) if value.is_nan() => None,
+        Value::Float(value) if *value == 0.0 => Some(0),
+        Value::Float(value) => Some(value.signum() as i8),
+        Value::BigInteger(value) => value.signum().to_i8(),
+        Value::Ratio(value) => value.numerator.signum().to_i8(),
+        _ => None,
+    }
 }
 
 /// `<`, `>` and `==`: by value. `None` if one of them is NaN.

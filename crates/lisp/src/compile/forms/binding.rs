@@ -1,6 +1,6 @@
 //! `let`, `letfn`, `loop`, `recur`, `fn`, and the branches that bind.
 
-use super::{Test, invalid};
+use super::{SpecialForm, Test, invalid};
 use crate::compile::analyse::{Analyser, malformed};
 use crate::compile::functions::FunctionForm;
 use crate::compile::node::{Binding, Expr, NodeKind};
@@ -143,13 +143,8 @@ impl Analyser<'_> {
         Ok(Expr::new(NodeKind::Recur { first: target.first, arguments, of_loop: target.of_loop }, span))
     }
 
-    pub(super) fn form_if_binding(
-        &mut self,
-        arguments: &[Form],
-        span: Span,
-        tail: bool,
-        test: Test,
-    ) -> Result<Expr> {
+    pub(super) fn form_if_binding(&mut self, form: SpecialForm<'_>, test: Test) -> Result<Expr> {
+        let SpecialForm { arguments, span, tail } = form;
         let (bindings, then, otherwise) = match arguments {
             [bindings, then] => (bindings, then, None),
             [bindings, then, otherwise] => (bindings, then, Some(otherwise)),
@@ -158,13 +153,8 @@ impl Analyser<'_> {
         self.branch_binding(bindings, std::slice::from_ref(then), otherwise, span, tail, test)
     }
 
-    pub(super) fn form_when_binding(
-        &mut self,
-        arguments: &[Form],
-        span: Span,
-        tail: bool,
-        test: Test,
-    ) -> Result<Expr> {
+    pub(super) fn form_when_binding(&mut self, form: SpecialForm<'_>, test: Test) -> Result<Expr> {
+        let SpecialForm { arguments, span, tail } = form;
         let [bindings, body @ ..] = arguments else { return Err(invalid("(when-let [name value] body...)")) };
         self.branch_binding(bindings, body, None, span, tail, test)
     }

@@ -1,6 +1,6 @@
 //! `if`, `when`, `cond`, `condp`, `case`, `and`, `or`.
 
-use super::{internal, invalid, list};
+use super::{SpecialForm, internal, invalid, list};
 use crate::compile::analyse::{Analyser, malformed};
 use crate::compile::node::{Expr, NodeKind};
 use crate::edn::form_to_value;
@@ -9,13 +9,8 @@ use crate::reader::{Form, FormKind, Span};
 use crate::value::{Set, Value};
 
 impl Analyser<'_> {
-    pub(super) fn form_if(
-        &mut self,
-        arguments: &[Form],
-        span: Span,
-        tail: bool,
-        negated: bool,
-    ) -> Result<Expr> {
+    pub(super) fn form_if(&mut self, form: SpecialForm<'_>, negated: bool) -> Result<Expr> {
+        let SpecialForm { arguments, span, tail } = form;
         let (test, then, otherwise) = match arguments {
             [test, then] => (test, then, None),
             [test, then, otherwise] => (test, then, Some(otherwise)),
@@ -32,13 +27,8 @@ impl Analyser<'_> {
         form.map_or_else(|| Ok(Expr::constant(Value::Nil, span)), |form| self.form(form, tail))
     }
 
-    pub(super) fn form_when(
-        &mut self,
-        arguments: &[Form],
-        span: Span,
-        tail: bool,
-        negated: bool,
-    ) -> Result<Expr> {
+    pub(super) fn form_when(&mut self, form: SpecialForm<'_>, negated: bool) -> Result<Expr> {
+        let SpecialForm { arguments, span, tail } = form;
         let [test, body @ ..] = arguments else {
             return Err(invalid(if negated { "(when-not test body...)" } else { "(when test body...)" }));
         };

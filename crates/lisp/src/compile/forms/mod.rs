@@ -93,6 +93,7 @@ impl Analyser<'_> {
             }
         }
         let arguments = &items[1..];
+        let form = SpecialForm { arguments, span, tail };
         Ok(Some(match name {
             "quote" => match arguments {
                 [form] => Expr::constant(form_to_value(form)?, span),
@@ -100,10 +101,10 @@ impl Analyser<'_> {
             },
             "do" => self.body(arguments, span, tail)?,
             "comment" => Expr::constant(Value::Nil, span),
-            "if" => self.form_if(arguments, span, tail, false)?,
-            "if-not" => self.form_if(arguments, span, tail, true)?,
-            "when" => self.form_when(arguments, span, tail, false)?,
-            "when-not" => self.form_when(arguments, span, tail, true)?,
+            "if" => self.form_if(form, false)?,
+            "if-not" => self.form_if(form, true)?,
+            "when" => self.form_when(form, false)?,
+            "when-not" => self.form_when(form, true)?,
             "cond" => self.form_cond(arguments, span, tail)?,
             "condp" => self.form_condp(arguments, span, tail)?,
             "case" => self.form_case(arguments, span, tail)?,
@@ -113,10 +114,10 @@ impl Analyser<'_> {
             "letfn" => self.form_letfn(arguments, span, tail)?,
             "loop" | "loop*" => self.form_loop(arguments, span)?,
             "recur" => self.form_recur(arguments, span, tail)?,
-            "if-let" => self.form_if_binding(arguments, span, tail, Test::Truthy)?,
-            "if-some" => self.form_if_binding(arguments, span, tail, Test::Some)?,
-            "when-let" => self.form_when_binding(arguments, span, tail, Test::Truthy)?,
-            "when-some" => self.form_when_binding(arguments, span, tail, Test::Some)?,
+            "if-let" => self.form_if_binding(form, Test::Truthy)?,
+            "if-some" => self.form_if_binding(form, Test::Some)?,
+            "when-let" => self.form_when_binding(form, Test::Truthy)?,
+            "when-some" => self.form_when_binding(form, Test::Some)?,
             "when-first" => self.form_when_first(arguments, span, tail)?,
             "fn" | "fn*" => self.form_fn(arguments, span)?,
             "def" => self.form_def(arguments, span)?,
@@ -127,12 +128,12 @@ impl Analyser<'_> {
             "ns" | "in-ns" | "require" | "use" | "refer" | "import" => {
                 self.form_require(name, arguments, span)?
             }
-            "->" => self.form_thread(arguments, tail, thread::ThreadPosition::First)?,
-            "->>" => self.form_thread(arguments, tail, thread::ThreadPosition::Last)?,
-            "some->" => self.form_some_thread(arguments, span, thread::ThreadPosition::First)?,
-            "some->>" => self.form_some_thread(arguments, span, thread::ThreadPosition::Last)?,
-            "cond->" => self.form_cond_thread(arguments, span, thread::ThreadPosition::First)?,
-            "cond->>" => self.form_cond_thread(arguments, span, thread::ThreadPosition::Last)?,
+            "->" => self.form_thread(form, thread::ThreadPosition::First)?,
+            "->>" => self.form_thread(form, thread::ThreadPosition::Last)?,
+            "some->" => self.form_some_thread(form, thread::ThreadPosition::First)?,
+            "some->>" => self.form_some_thread(form, thread::ThreadPosition::Last)?,
+            "cond->" => self.form_cond_thread(form, thread::ThreadPosition::First)?,
+            "cond->>" => self.form_cond_thread(form, thread::ThreadPosition::Last)?,
             "as->" => self.form_as_thread(arguments, span, tail)?,
             "doto" => self.form_doto(arguments, span)?,
             ".." => self.form_dot_dot(arguments, tail)?,
@@ -267,6 +268,14 @@ pub(in crate::compile) fn foreign(name: &str) -> Option<&'static str> {
 pub(in crate::compile) fn unsupported(name: &str) -> Option<Error> {
     let (_, advice) = UNSUPPORTED.iter().find(|(other, _)| *other == name)?;
     Some(Error::new(ErrorKind::Unsupported, format!("`{name}` is not supported")).hint(*advice))
+}
+
+/// The arguments of a special form, its place, and whether its value is the value of the function around it.
+#[derive(Clone, Copy)]
+pub(super) struct SpecialForm<'f> {
+    arguments: &'f [Form],
+    span: Span,
+    tail: bool,
 }
 
 /// The condition under which a binding form takes its first branch.

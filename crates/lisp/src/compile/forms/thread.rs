@@ -1,6 +1,6 @@
 //! The threading macros, `doto` and `..`.
 
-use super::{invalid, list};
+use super::{SpecialForm, invalid, list};
 use crate::compile::analyse::Analyser;
 use crate::compile::node::Expr;
 use crate::error::{Error, ErrorKind, Result};
@@ -34,23 +34,15 @@ fn symbol(name: &Name, span: Span) -> Form {
 }
 
 impl Analyser<'_> {
-    pub(super) fn form_thread(
-        &mut self,
-        arguments: &[Form],
-        tail: bool,
-        place: ThreadPosition,
-    ) -> Result<Expr> {
+    pub(super) fn form_thread(&mut self, form: SpecialForm<'_>, place: ThreadPosition) -> Result<Expr> {
+        let SpecialForm { arguments, tail, .. } = form;
         let [value, steps @ ..] = arguments else { return Err(invalid("(-> value step...)")) };
         let threaded = steps.iter().fold(value.clone(), |value, step| insert(value, step, place));
         self.form(&threaded, tail)
     }
 
-    pub(super) fn form_some_thread(
-        &mut self,
-        arguments: &[Form],
-        span: Span,
-        place: ThreadPosition,
-    ) -> Result<Expr> {
+    pub(super) fn form_some_thread(&mut self, form: SpecialForm<'_>, place: ThreadPosition) -> Result<Expr> {
+        let SpecialForm { arguments, span, .. } = form;
         let [value, steps @ ..] = arguments else { return Err(invalid("(some-> value step...)")) };
         let name = self.fresh("some");
         let mut bindings = vec![symbol(&name, span), value.clone()];
@@ -63,12 +55,8 @@ impl Analyser<'_> {
         self.form(&list("clojure.core/let", [Form::vector(bindings, span), symbol(&name, span)], span), false)
     }
 
-    pub(super) fn form_cond_thread(
-        &mut self,
-        arguments: &[Form],
-        span: Span,
-        place: ThreadPosition,
-    ) -> Result<Expr> {
+    pub(super) fn form_cond_thread(&mut self, form: SpecialForm<'_>, place: ThreadPosition) -> Result<Expr> {
+        let SpecialForm { arguments, span, .. } = form;
         let [value, clauses @ ..] = arguments else { return Err(invalid("(cond-> value test step...)")) };
         if clauses.len() % 2 != 0 {
             return Err(Error::new(ErrorKind::InvalidForm, "cond-> requires pairs of test and step"));

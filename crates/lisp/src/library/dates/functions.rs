@@ -5,7 +5,7 @@ use jiff::civil::Date;
 
 use super::amounts::{duration, nanoseconds_of};
 use super::text::{date_text, inst, unreadable};
-use super::{as_temporal, civil_date, instant_of, integer, month_number, temporal};
+use super::{as_temporal, civil_date, civil_of, instant_of, integer, month_number, temporal};
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::{CallContext, type_error};
 use crate::value::{Temporal, Value};
@@ -91,25 +91,18 @@ pub(super) fn ordered(function: &str, arguments: &[Value], wanted: std::cmp::Ord
     // A `Date` has `.before` and `.after`, all newer types `.isBefore` and `.isAfter`.
     let of_date = matches!(function, ".before" | ".after");
     let expected = if of_date { "a java.util.Date" } else { "a local date or an instant" };
-    match (as_temporal(&arguments[0]), as_temporal(&arguments[1])) {
-        (Some(a), _) if matches!(a, Temporal::Date(_)) != of_date => {
-            Err(type_error(function, expected, &arguments[0]))
+    let is_ordered = |value: &&Temporal| match value {
+        Temporal::Date(_) => of_date,
+        Temporal::LocalDate(_) | Temporal::Instant(_) | Temporal::LocalTime(_) | Temporal::YearMonth(_) => {
+            !of_date
         }
-        (
-            Some(
-                Temporal::Duration(_)
-                | Temporal::Uuid(_)
-                | Temporal::DayOfWeek(_)
-                | Temporal::Month(_)
-                | Temporal::Unit(_)
-                | Temporal::Formatter(_)
-                | Temporal::Zone(_)
-                | Temporal::Period(_),
-            )
-            | None,
-            _,
-        ) => Err(type_error(function, expected, &arguments[0])),
-        (Some(a), Some(b)) if std::mem::discriminant(a) == std::mem::discriminant(b) => {
+        value => !of_date && civil_of(value).is_some(),
+    };
+    let Some(a) = as_temporal(&arguments[0]).filter(is_ordered) else {
+        return Err(type_error(function, expected, &arguments[0]));
+    };
+    match as_temporal(&arguments[1]) {
+        Some(b) if std::mem::discriminant(a) == std::mem::discriminant(b) => {
             // Of date-times with an offset, only the instants count.
             let order = match (a.epoch_nanoseconds(), b.epoch_nanoseconds()) {
                 (Some(a), Some(b)) => a.cmp(&b),
@@ -117,7 +110,7 @@ pub(super) fn ordered(function: &str, arguments: &[Value], wanted: std::cmp::Ord
             };
             Ok(Value::Boolean(order == wanted))
         }
-        (Some(a), _) => Err(type_error(function, &format!("another {}", a.type_name()), &arguments[1])),
+        _ => Err(type_error(function, &format!("another {}", a.type_name()), &arguments[1])),
     }
 }
 
