@@ -20,6 +20,11 @@ pub(crate) struct CallContext<'a> {
 }
 
 impl CallContext<'_> {
+    /// Returns the name of the function in messages, which leave out the namespace of string functions.
+    pub(crate) fn shown(&self) -> &'static str {
+        self.name.strip_prefix("clojure.string/").unwrap_or(self.name)
+    }
+
     /// Charges fuel for work that grows with its input: one unit for each item or for each 64 bytes or so.
     pub(crate) fn work(&mut self, units: usize) -> Result<()> {
         self.meter.work(units as u64)

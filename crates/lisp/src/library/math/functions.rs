@@ -63,13 +63,13 @@ pub(crate) const NATIVES: &[Native] = &[
     }),
     Native::unary("clojure.math/round", |_, a| round("round", a)),
     Native::unary("Math/abs", |c, a| match &a[0] {
-        Value::Integer(_) | Value::Float(_) => absolute(c, "Math/abs", a),
+        Value::Integer(_) | Value::Float(_) => absolute(c, a),
         other => {
             Err(type_error("Math/abs", "an integer or a double", other)
                 .hint("`abs` takes every kind of number"))
         }
     }),
-    Native::unary("abs", |c, a| absolute(c, "abs", a)),
+    Native::unary("abs", absolute),
     Native::binary("Math/max", |c, a| extreme(c.name, a, std::cmp::Ordering::Greater)),
     Native::binary("Math/min", |c, a| extreme(c.name, a, std::cmp::Ordering::Less)),
     Native::binary("Math/floorDiv", |c, a| floor_division(c.name, a, Part::Quotient)),
@@ -108,7 +108,7 @@ fn round(function: &str, arguments: &[Value]) -> Result<Value> {
     }
 }
 
-fn absolute(context: &mut CallContext<'_>, function: &str, arguments: &[Value]) -> Result<Value> {
+fn absolute(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     Ok(match &arguments[0] {
         // The smallest integer has no positive counterpart and does not change, as in Java.
         Value::Integer(value) => Value::Integer(value.wrapping_abs()),
@@ -120,7 +120,7 @@ fn absolute(context: &mut CallContext<'_>, function: &str, arguments: &[Value]) 
             Value::Ratio(Arc::new(positive))
         }
         Value::BigInteger(_) | Value::Ratio(_) => arguments[0].clone(),
-        other => return Err(type_error(function, "a number", other)),
+        other => return Err(context.type_error("a number", other)),
     })
 }
 

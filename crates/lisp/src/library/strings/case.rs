@@ -10,28 +10,22 @@ const DEEP: &[Realise] = &[Realise::Deep];
 
 pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("clojure.string/upper-case", Arity::exactly(1), DEEP, |c, a| {
-        changed(c, "upper-case", a, str::to_uppercase)
+        changed(c, a, str::to_uppercase)
     }),
     Native::leaf("clojure.string/lower-case", Arity::exactly(1), DEEP, |c, a| {
-        changed(c, "lower-case", a, str::to_lowercase)
+        changed(c, a, str::to_lowercase)
     }),
-    Native::leaf("clojure.string/capitalize", Arity::exactly(1), DEEP, |c, a| {
-        changed(c, "capitalize", a, capitalized)
-    }),
+    Native::leaf("clojure.string/capitalize", Arity::exactly(1), DEEP, |c, a| changed(c, a, capitalized)),
     Native::unary("clojure.string/reverse", |c, a| {
         let text = whole_string("reverse", &a[0])?;
         c.text(text.len())?;
         Ok(Value::from(text.chars().rev().collect::<String>()))
     }),
-    Native::unary("clojure.string/trim", |c, a| trimmed(c, "trim", a, |text| text.trim_matches(is_space))),
-    Native::unary("clojure.string/triml", |c, a| {
-        trimmed(c, "triml", a, |text| text.trim_start_matches(is_space))
-    }),
-    Native::unary("clojure.string/trimr", |c, a| {
-        trimmed(c, "trimr", a, |text| text.trim_end_matches(is_space))
-    }),
+    Native::unary("clojure.string/trim", |c, a| trimmed(c, a, |text| text.trim_matches(is_space))),
+    Native::unary("clojure.string/triml", |c, a| trimmed(c, a, |text| text.trim_start_matches(is_space))),
+    Native::unary("clojure.string/trimr", |c, a| trimmed(c, a, |text| text.trim_end_matches(is_space))),
     Native::unary("clojure.string/trim-newline", |c, a| {
-        trimmed(c, "trim-newline", a, |text| text.trim_end_matches(['\n', '\r']))
+        trimmed(c, a, |text| text.trim_end_matches(['\n', '\r']))
     }),
     Native::unary("clojure.string/blank?", |_, a| match &a[0] {
         Value::Nil => Ok(Value::Boolean(true)),
@@ -40,13 +34,8 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("clojure.string/escape", Arity::exactly(2), &[Realise::Not, Realise::Deep], escape),
 ];
 
-fn changed(
-    context: &mut CallContext<'_>,
-    function: &str,
-    arguments: &[Value],
-    change: fn(&str) -> String,
-) -> Result<Value> {
-    let text = any_text(context, function, &arguments[0])?;
+fn changed(context: &mut CallContext<'_>, arguments: &[Value], change: fn(&str) -> String) -> Result<Value> {
+    let text = any_text(context, &arguments[0])?;
     // A change of case makes a character up to three times as long.
     context.text(text.len())?;
     context.string(change(&text))
@@ -62,11 +51,10 @@ pub(super) fn capitalized(text: &str) -> String {
 
 pub(super) fn trimmed(
     context: &mut CallContext<'_>,
-    function: &str,
     arguments: &[Value],
     trim: fn(&str) -> &str,
 ) -> Result<Value> {
-    let text = string(function, &arguments[0])?;
+    let text = string(context.shown(), &arguments[0])?;
     let trimmed = trim(text);
     touch_bytes(text.len() - trimmed.len());
     if trimmed.len() == text.len() { Ok(arguments[0].clone()) } else { context.string(trimmed) }

@@ -17,15 +17,15 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("prn-str", Arity::at_least(0), DEEP, |c, a| printed(c, a, Style::Readable, "\n")),
     Native::leaf("print-str", Arity::at_least(0), DEEP, |c, a| printed(c, a, Style::Raw, "")),
     Native::leaf("println-str", Arity::at_least(0), DEEP, |c, a| printed(c, a, Style::Raw, "\n")),
-    Native::leaf("subs", Arity::between(2, 3), &[], |c, a| substring(c, "subs", a)),
+    Native::leaf("subs", Arity::between(2, 3), &[], substring),
     Native::unary("name", name),
     Native::unary("namespace", namespace),
     Native::leaf("keyword", Arity::between(1, 2), &[], keyword),
     Native::leaf("symbol", Arity::between(1, 2), &[], symbol),
-    Native::unary("read-string", |c, a| read_string(c, "read-string", a)),
+    Native::unary("read-string", read_string),
     Native::unary("clojure.edn/read-string", |c, a| match &a[0] {
         Value::Nil => Ok(Value::Nil),
-        _ => read_string(c, "clojure.edn/read-string", a),
+        _ => read_string(c, a),
     }),
 ];
 
@@ -59,7 +59,8 @@ fn printed(context: &mut CallContext<'_>, arguments: &[Value], style: Style, end
     context.string(text)
 }
 
-pub(super) fn substring(context: &mut CallContext<'_>, function: &str, arguments: &[Value]) -> Result<Value> {
+pub(super) fn substring(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
+    let function = context.name;
     let text = string(function, &arguments[0])?;
     let start = index(function, &arguments[1])?;
     let from = byte_of(function, text, start)?;
@@ -93,12 +94,7 @@ fn namespace(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value
 }
 
 /// Joins a namespace, which may be `nil`, and a name.
-fn full_name(
-    context: &mut CallContext<'_>,
-    function: &str,
-    namespace: &Value,
-    name: &Value,
-) -> Result<String> {
+fn full_name(context: &mut CallContext<'_>, namespace: &Value, name: &Value) -> Result<String> {
     fn part<'v>(function: &str, value: &'v Value) -> Result<&'v str> {
         match value {
             Value::String(text) => Ok(text.as_str()),
@@ -107,6 +103,7 @@ fn full_name(
             other => Err(type_error(function, "a string", other)),
         }
     }
+    let function = context.name;
     let name = part(function, name)?;
     let namespace = match namespace {
         Value::Nil => None,
@@ -121,7 +118,7 @@ fn full_name(
 
 fn keyword(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     if let [namespace, name] = arguments {
-        return Ok(Value::Keyword(Keyword::new(full_name(context, "keyword", namespace, name)?)));
+        return Ok(Value::Keyword(Keyword::new(full_name(context, namespace, name)?)));
     }
     match &arguments[0] {
         Value::Keyword(_) => Ok(arguments[0].clone()),
@@ -137,7 +134,7 @@ fn keyword(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> 
 
 fn symbol(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     if let [namespace, name] = arguments {
-        return Ok(Value::Symbol(Symbol::new(full_name(context, "symbol", namespace, name)?)));
+        return Ok(Value::Symbol(Symbol::new(full_name(context, namespace, name)?)));
     }
     match &arguments[0] {
         Value::Symbol(_) => Ok(arguments[0].clone()),
@@ -152,8 +149,8 @@ fn symbol(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
 }
 
 /// Reads the first value of a text without evaluating it.
-fn read_string(context: &mut CallContext<'_>, function: &str, arguments: &[Value]) -> Result<Value> {
-    let text = string(function, &arguments[0])?;
+fn read_string(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
+    let text = string(context.name, &arguments[0])?;
     context.text(text.len())?;
     context.work(text.len())?;
     // The value takes more memory than its text: a form and a value for a few characters.

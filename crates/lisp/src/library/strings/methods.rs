@@ -32,15 +32,15 @@ pub(crate) const NATIVES: &[Native] = &[
         if let Some(found) = place_of(&a[0], &a[1], Direction::Forwards) {
             return Ok(Value::Integer(found));
         }
-        first_index(c, ".indexOf", string(".indexOf", &a[0])?, a).map(Value::Integer)
+        first_index(c, string(".indexOf", &a[0])?, a).map(Value::Integer)
     }),
     Native::leaf(".lastIndexOf", Arity::between(2, 3), DEEP, |c, a| {
         if let Some(found) = place_of(&a[0], &a[1], Direction::Backwards) {
             return Ok(Value::Integer(found));
         }
-        last_index(c, ".lastIndexOf", string(".lastIndexOf", &a[0])?, a).map(Value::Integer)
+        last_index(c, string(".lastIndexOf", &a[0])?, a).map(Value::Integer)
     }),
-    Native::leaf(".substring", Arity::between(2, 3), &[], |c, a| substring(c, ".substring", a)),
+    Native::leaf(".substring", Arity::between(2, 3), &[], substring),
     Native::leaf(".startsWith", Arity::between(2, 3), &[], |c, a| {
         let (text, wanted) = (string(c.name, &a[0])?, whole_string(c.name, &a[1])?);
         let from = a.get(2).map_or(Ok(0), |from| index(c.name, from))?;
@@ -59,9 +59,9 @@ pub(crate) const NATIVES: &[Native] = &[
     }),
     Native::unary(".trim", |c, a| {
         // Java's `trim` tests the character code, not the white-space property.
-        trimmed(c, ".trim", a, |text| text.trim_matches(|character: char| character <= ' '))
+        trimmed(c, a, |text| text.trim_matches(|character: char| character <= ' '))
     }),
-    Native::unary(".strip", |c, a| trimmed(c, ".strip", a, |text| text.trim_matches(is_space))),
+    Native::unary(".strip", |c, a| trimmed(c, a, |text| text.trim_matches(is_space))),
     Native::unary(".toUpperCase", |c, a| c.string(whole_string(c.name, &a[0])?.to_uppercase())),
     Native::unary(".toLowerCase", |c, a| c.string(whole_string(c.name, &a[0])?.to_lowercase())),
     Native::binary(".concat", |c, a| {
@@ -117,7 +117,7 @@ pub(crate) const NATIVES: &[Native] = &[
         Value::Nil => c.string("null"),
         _ => to_string(c, a),
     }),
-    Native::leaf("String/join", Arity::exactly(2), DEEP, |c, a| join(c, "String/join", a)),
+    Native::leaf("String/join", Arity::exactly(2), DEEP, join),
 ];
 
 /// The direction of a search in a list.

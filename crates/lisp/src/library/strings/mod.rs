@@ -41,13 +41,13 @@ pub(super) fn string<'a>(function: &str, value: &'a Value) -> Result<&'a Text> {
 }
 
 /// Reads an argument by its `toString`, any value but `nil`, and charges for its whole length.
-fn any_text<'a>(context: &CallContext<'_>, function: &str, value: &'a Value) -> Result<Cow<'a, str>> {
+fn any_text<'a>(context: &CallContext<'_>, value: &'a Value) -> Result<Cow<'a, str>> {
     match value {
         Value::String(text) => {
             touch_bytes(text.len());
             Ok(Cow::Borrowed(text.as_str()))
         }
-        Value::Nil => Err(type_error(function, "a string", value)),
+        Value::Nil => Err(type_error(context.shown(), "a string", value)),
         other => Ok(Cow::Owned(str_of(context, other)?)),
     }
 }

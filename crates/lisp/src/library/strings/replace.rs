@@ -9,27 +9,19 @@ use crate::value::Value;
 const TEXT: &[Realise] = &[Realise::Deep, Realise::Not];
 
 pub(crate) const NATIVES: &[Native] = &[
-    Native::leaf("clojure.string/replace", Arity::exactly(3), TEXT, |c, a| {
-        replace(c, "replace", a, Times::All)
-    }),
-    Native::leaf("clojure.string/replace-first", Arity::exactly(3), TEXT, |c, a| {
-        replace(c, "replace-first", a, Times::Once)
-    }),
+    Native::leaf("clojure.string/replace", Arity::exactly(3), TEXT, |c, a| replace(c, a, Times::All)),
+    Native::leaf("clojure.string/replace-first", Arity::exactly(3), TEXT, |c, a| replace(c, a, Times::Once)),
     Native::leaf("clojure.string/re-quote-replacement", Arity::exactly(1), &[Realise::Deep], |c, a| {
-        let text = any_text(c, "re-quote-replacement", &a[0])?;
+        let text = any_text(c, &a[0])?;
         let quoted = text.replace('\\', "\\\\").replace('$', "\\$");
         c.string(quoted)
     }),
     Native::leaf("clojure.string/match-pieces*", Arity::between(2, 3), &[], match_pieces),
 ];
 
-fn replace(
-    context: &mut CallContext<'_>,
-    function: &str,
-    arguments: &[Value],
-    times: Times,
-) -> Result<Value> {
-    let text = any_text(context, function, &arguments[0])?;
+fn replace(context: &mut CallContext<'_>, arguments: &[Value], times: Times) -> Result<Value> {
+    let function = context.shown();
+    let text = any_text(context, &arguments[0])?;
     context.work(text.len() / 64)?;
     let replaced = match (&arguments[1], &arguments[2]) {
         (Value::String(wanted), Value::String(replacement)) => {

@@ -7,38 +7,33 @@ use crate::library::{Arity, CallContext, Native, Realise};
 use crate::value::{Text, Value};
 
 pub(crate) const NATIVES: &[Native] = &[
-    Native::binary("clojure.string/includes?", |c, a| test(c, "includes?", a, |s, p| s.contains(p))),
-    Native::binary("clojure.string/starts-with?", |c, a| test(c, "starts-with?", a, |s, p| s.starts_with(p))),
-    Native::binary("clojure.string/ends-with?", |c, a| test(c, "ends-with?", a, |s, p| s.ends_with(p))),
+    Native::binary("clojure.string/includes?", |c, a| test(c, a, |s, p| s.contains(p))),
+    Native::binary("clojure.string/starts-with?", |c, a| test(c, a, |s, p| s.starts_with(p))),
+    Native::binary("clojure.string/ends-with?", |c, a| test(c, a, |s, p| s.ends_with(p))),
     Native::leaf("clojure.string/index-of", Arity::between(2, 3), &[Realise::Deep], |c, a| {
-        let text = any_value(c, "index-of", &a[0])?;
-        let found = first_index(c, "index-of", &text, a)?;
+        let text = any_value(c, &a[0])?;
+        let found = first_index(c, &text, a)?;
         Ok(if found < 0 { Value::Nil } else { Value::Integer(found) })
     }),
     Native::leaf("clojure.string/last-index-of", Arity::between(2, 3), &[Realise::Deep], |c, a| {
-        let text = any_value(c, "last-index-of", &a[0])?;
-        let found = last_index(c, "last-index-of", &text, a)?;
+        let text = any_value(c, &a[0])?;
+        let found = last_index(c, &text, a)?;
         Ok(if found < 0 { Value::Nil } else { Value::Integer(found) })
     }),
 ];
 
-fn test(
-    context: &mut CallContext<'_>,
-    function: &str,
-    arguments: &[Value],
-    holds: fn(&str, &str) -> bool,
-) -> Result<Value> {
-    let text = any_text(context, function, &arguments[0])?;
-    let wanted = string(function, &arguments[1])?;
+fn test(context: &mut CallContext<'_>, arguments: &[Value], holds: fn(&str, &str) -> bool) -> Result<Value> {
+    let text = any_text(context, &arguments[0])?;
+    let wanted = string(context.shown(), &arguments[1])?;
     context.work(text.len() / 64)?;
     Ok(Value::Boolean(holds(&text, wanted)))
 }
 
 /// Converts any value but `nil` to a text to search.
-fn any_value(context: &CallContext<'_>, function: &str, value: &Value) -> Result<Text> {
+fn any_value(context: &CallContext<'_>, value: &Value) -> Result<Text> {
     match value {
         Value::String(text) => Ok(text.clone()),
-        other => Ok(Text::new(any_text(context, function, other)?)),
+        other => Ok(Text::new(any_text(context, other)?)),
     }
 }
 
@@ -48,12 +43,8 @@ fn clamp(function: &str, text: &Text, start: i64) -> Result<usize> {
 }
 
 /// Returns the index of the first occurrence at or after an optional index, or -1.
-pub(super) fn first_index(
-    context: &mut CallContext<'_>,
-    function: &str,
-    text: &Text,
-    arguments: &[Value],
-) -> Result<i64> {
+pub(super) fn first_index(context: &mut CallContext<'_>, text: &Text, arguments: &[Value]) -> Result<i64> {
+    let function = context.shown();
     let wanted = piece(function, &arguments[1])?;
     context.work(text.len() / 64)?;
     let from = match arguments.get(2) {
@@ -64,12 +55,8 @@ pub(super) fn first_index(
 }
 
 /// Returns the index of the last occurrence that begins at or before an optional index, or -1.
-pub(super) fn last_index(
-    context: &mut CallContext<'_>,
-    function: &str,
-    text: &Text,
-    arguments: &[Value],
-) -> Result<i64> {
+pub(super) fn last_index(context: &mut CallContext<'_>, text: &Text, arguments: &[Value]) -> Result<i64> {
+    let function = context.shown();
     let wanted = piece(function, &arguments[1])?;
     context.work(text.len() / 64)?;
     let end = match arguments.get(2) {

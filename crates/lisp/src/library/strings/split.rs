@@ -10,7 +10,7 @@ use crate::value::{Cursor, CursorStep, Pattern, Value};
 pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("clojure.string/split", Arity::between(2, 3), &[], split),
     Native::unary("clojure.string/split-lines", split_lines),
-    Native::leaf("clojure.string/join", Arity::between(1, 2), &[Realise::Deep], |c, a| join(c, "join", a)),
+    Native::leaf("clojure.string/join", Arity::between(1, 2), &[Realise::Deep], join),
 ];
 
 fn split(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
@@ -82,14 +82,14 @@ fn split_lines(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Val
     strings(context, parts)
 }
 
-pub(super) fn join(context: &mut CallContext<'_>, function: &str, arguments: &[Value]) -> Result<Value> {
+pub(super) fn join(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     let (separator, items) = match arguments {
         [items] => (String::new(), items),
         [separator, items, ..] => (str_of(context, separator)?, items),
         [] => return Ok(Value::Nil),
     };
     let Some(mut cursor) = Cursor::new(items) else {
-        return Err(type_error(function, "a collection", items));
+        return Err(type_error(context.shown(), "a collection", items));
     };
     let most = context.limits.string_bytes;
     let mut text = String::new();
