@@ -143,31 +143,17 @@ impl Analyser<'_> {
         Ok(Expr::new(NodeKind::Recur { first: target.first, arguments, of_loop: target.of_loop }, span))
     }
 
-    pub(super) fn form_if_binding(&mut self, form: SpecialForm<'_>, test: Test) -> Result<Expr> {
+    /// Compiles `if-let` and `if-some`, or, with a body instead of branches, `when-let` and `when-some`.
+    pub(super) fn form_test(&mut self, form: SpecialForm<'_>, test: Test, body: bool) -> Result<Expr> {
         let SpecialForm { arguments, span, tail } = form;
         let (bindings, then, otherwise) = match arguments {
-            [bindings, then] => (bindings, then, None),
-            [bindings, then, otherwise] => (bindings, then, Some(otherwise)),
+            [bindings, then @ ..] if body => (bindings, then, None),
+            [bindings, branches @ ..] if matches!(branches.len(), 1 | 2) => {
+                (bindings, &branches[..1], branches.get(1))
+            }
+            _ if body => return Err(invalid("(when-let [name value] body...)")),
             _ => return Err(invalid("(if-let [name value] then else?)")),
         };
-        self.branch_binding(bindings, std::slice::from_ref(then), otherwise, span, tail, test)
-    }
-
-    pub(super) fn form_when_binding(&mut self, form: SpecialForm<'_>, test: Test) -> Result<Expr> {
-        let SpecialForm { arguments, span, tail } = form;
-        let [bindings, body @ ..] = arguments else { return Err(invalid("(when-let [name value] body...)")) };
-        self.branch_binding(bindings, body, None, span, tail, test)
-    }
-
-    fn branch_binding(
-        &mut self,
-        bindings: &Form,
-        then: &[Form],
-        otherwise: Option<&Form>,
-        span: Span,
-        tail: bool,
-        test: Test,
-    ) -> Result<Expr> {
         let Some([pattern, value]) = bindings.as_vector() else {
             return Err(invalid("a vector of one name and one value").at(bindings.span));
         };
