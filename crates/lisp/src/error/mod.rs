@@ -39,6 +39,11 @@ impl Error {
         Self(Box::new(Details { kind, message: message.into(), span: None, hint: None, location: None }))
     }
 
+    /// Creates the error of an argument of the right type that a function cannot take.
+    pub(crate) fn argument(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::InvalidArgument, message)
+    }
+
     /// Adds a span. The first span is kept: it is the innermost one.
     #[must_use]
     pub fn at(mut self, span: Span) -> Self {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::fiber::Strand;
 use super::shared::SharedState;
 use super::work::{Host, Step, Work};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::library::Realise;
 use crate::value::{Cursor, CursorStep, LazyCell, Value};
 
@@ -24,7 +24,7 @@ pub(super) fn start(cell: Arc<LazyCell>, strand: &mut Strand) -> Result<Box<dyn 
             Ok(super::thunks::run(cell, thunk, foreign))
         }
         None if cell.is_realised() => Ok(Box::new(NoopFrame)),
-        None => Err(Error::new(ErrorKind::InvalidArgument, "a lazy sequence depends on itself")),
+        None => Err(Error::argument("a lazy sequence depends on itself")),
     }
 }
 

@@ -84,9 +84,7 @@ pub(crate) const NATIVES: &[Native] = &[
         }
         Value::List(list) if list.is_proper() && !list.is_empty() => super::sequences::rest(c, "pop", &a[0]),
         Value::Vector(vector) if vector.is_queue() => Ok(std::mem::take(&mut a[0])),
-        Value::Vector(_) | Value::List(_) => {
-            Err(Error::new(ErrorKind::InvalidArgument, "pop: the collection is empty"))
-        }
+        Value::Vector(_) | Value::List(_) => Err(Error::argument("pop: the collection is empty")),
         other => Err(type_error("pop", "a vector or a list", other)),
     }),
     Native::taking("merge", Arity::at_least(0), DEEP, merge).if_sorted("sorted-conj*"),
@@ -122,9 +120,7 @@ fn check_conj(target: &Value, item: &Value) -> Result<()> {
         Value::Map(_) => match item {
             Value::Map(_) | Value::Nil => Ok(()),
             Value::Vector(pair) if pair.len() == 2 => Ok(()),
-            Value::Vector(_) => {
-                Err(Error::new(ErrorKind::InvalidArgument, "conj: a vector added to a map must be a pair"))
-            }
+            Value::Vector(_) => Err(Error::argument("conj: a vector added to a map must be a pair")),
             other => Err(type_error("conj", "a pair or a map to add to a map", other)),
         },
         Value::Nil

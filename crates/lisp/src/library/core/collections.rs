@@ -98,8 +98,7 @@ fn vec(context: &mut CallContext<'_>, arguments: &mut [Value]) -> Result<Value> 
 
 fn map_of(name: &str, context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     if !arguments.len().is_multiple_of(2) {
-        let message = format!("{name}: no value supplied for the last key");
-        return Err(Error::new(ErrorKind::InvalidArgument, message));
+        return Err(Error::argument(format!("{name}: no value supplied for the last key")));
     }
     context.collection(arguments.len())?;
     context.allocate(48 * arguments.len())?;

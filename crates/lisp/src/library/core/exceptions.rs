@@ -92,9 +92,7 @@ fn ex_info(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     };
     let data = match &arguments[1] {
         Value::Map(_) => arguments[1].clone(),
-        Value::Nil => {
-            return Err(Error::new(ErrorKind::InvalidArgument, "ex-info: additional data must be non-nil"));
-        }
+        Value::Nil => return Err(Error::argument("ex-info: additional data must be non-nil")),
         other => return Err(type_error("ex-info", "a map as its data", other)),
     };
     let cause = arguments.get(2).cloned().unwrap_or_default();

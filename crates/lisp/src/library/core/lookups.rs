@@ -149,10 +149,7 @@ fn destructure_map(context: &mut CallContext<'_>, arguments: &[Value]) -> Result
             let (pairs, last) = match items.split_last() {
                 Some((last @ Value::Map(_), pairs)) if items.len() % 2 == 1 => (pairs, Some(last)),
                 Some((last, _)) if items.len() % 2 == 1 => {
-                    return Err(crate::error::Error::new(
-                        crate::error::ErrorKind::InvalidArgument,
-                        format!("no value supplied for key {last:?}"),
-                    ));
+                    return Err(crate::error::Error::argument(format!("no value supplied for key {last:?}")));
                 }
                 _ => (items.as_slice(), None),
             };

@@ -260,7 +260,7 @@ pub(crate) fn integer(name: &str, value: &Value) -> Result<i64> {
         Value::Integer(value) => Ok(*value),
         // The results of `mod` and its like on big integers stay big even if they are small.
         Value::BigInteger(value) => num_traits::ToPrimitive::to_i64(&**value).ok_or_else(|| {
-            Error::new(ErrorKind::InvalidArgument, format!("{name}: {value} is beyond 64 bits"))
+            Error::argument(format!("{name}: {value} is beyond 64 bits"))
         }),
         Value::Float(value) if value.is_finite() => Ok(*value as i64),
         Value::Ratio(ratio) => Ok(num_traits::ToPrimitive::to_i64(&ratio.truncate()).unwrap_or(i64::MAX)),

@@ -27,7 +27,7 @@ pub(crate) const NATIVES: &[Native] = &[
         }
         let [year, month, day, hour, minute, second, nano] = parts;
         let parts = civil_date(year, month, day).zip(civil_time([hour, minute, second, nano]));
-        let none = || Error::new(ErrorKind::InvalidArgument, "LocalDateTime/of: there is no such time");
+        let none = || Error::argument("LocalDateTime/of: there is no such time");
         let (date, time) = parts.ok_or_else(none)?;
         Ok(temporal(Temporal::LocalDateTime(date.to_datetime(time))))
     }),
@@ -51,7 +51,7 @@ pub(crate) const NATIVES: &[Native] = &[
         }
         let part = |at: usize| a.get(at).map_or(Ok(0), |value| integer(c.name, value));
         let time = civil_time([part(1)?, part(2)?, part(3)?, 0]);
-        let none = || Error::new(ErrorKind::InvalidArgument, ".atTime: there is no such time of day");
+        let none = || Error::argument(".atTime: there is no such time of day");
         Ok(temporal(Temporal::LocalDateTime(date.to_datetime(time.ok_or_else(none)?))))
     }),
     Native::unary(".getHour", |c, a| Ok(Value::Integer(time_of(c.name, &a[0])?.hour().into()))),
@@ -145,9 +145,7 @@ pub(crate) fn enumerated() -> impl Iterator<Item = (String, Value)> {
 /// A number from 1 to `most`.
 fn numbered(function: &str, value: &Value, most: i8) -> Result<i8> {
     let number = i8::try_from(integer(function, value)?).ok().filter(|number| (1..=most).contains(number));
-    number.ok_or_else(|| {
-        Error::new(ErrorKind::InvalidArgument, format!("{function}: the numbers are 1 to {most}"))
-    })
+    number.ok_or_else(|| Error::argument(format!("{function}: the numbers are 1 to {most}")))
 }
 
 /// Reads a text in its usual form, or by a formatter if there is one.
@@ -214,7 +212,7 @@ fn with(function: &str, arguments: &[Value]) -> Result<Value> {
         _ => date_or_month(function, &arguments[0])?,
     };
     let number = integer(function, &arguments[1])?;
-    let none = || Error::new(ErrorKind::InvalidArgument, format!("{function}: there is no such date"));
+    let none = || Error::argument(format!("{function}: there is no such date"));
     let (year, month, day) = match function {
         ".withDayOfMonth" => (date.year(), date.month(), i8::try_from(number).map_err(|_| none())?),
         ".withMonth" => (date.year(), i8::try_from(number).map_err(|_| none())?, date.day()),

@@ -15,10 +15,7 @@ pub(super) fn local_date_of(_: &mut CallContext<'_>, arguments: &[Value]) -> Res
     let (year, month, day) = (part(0)?, month_number("LocalDate/of", &arguments[1])?, part(2)?);
     match civil_date(year, month, day) {
         Some(date) => Ok(temporal(Temporal::LocalDate(date))),
-        None => {
-            let message = format!("there is no date {year}-{month:02}-{day:02}");
-            Err(Error::new(ErrorKind::InvalidArgument, message))
-        }
+        None => Err(Error::argument(format!("there is no date {year}-{month:02}-{day:02}"))),
     }
 }
 

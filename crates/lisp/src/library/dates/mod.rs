@@ -32,7 +32,7 @@ use jiff::{SignedDuration, Span, Timestamp};
 
 use super::strings::string as text;
 use super::{Arity, Constant, Native, type_error};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::value::{Temporal, Value};
 
 pub(crate) const NATIVES: &[Native] = &[
@@ -47,7 +47,7 @@ pub(crate) const NATIVES: &[Native] = &[
             let date = first.checked_add(Span::new().try_days(day.checked_sub(1)?).ok()?).ok()?;
             (date.year() == first.year()).then_some(date)
         };
-        let none = || Error::new(ErrorKind::InvalidArgument, format!("the year {year} has no day {day}"));
+        let none = || Error::argument(format!("the year {year} has no day {day}"));
         Ok(temporal(Temporal::LocalDate(date().ok_or_else(none)?)))
     }),
     Native::unary("LocalDate/ofEpochDay", |c, a| {
@@ -231,7 +231,7 @@ fn month_number(function: &str, value: &Value) -> Result<i64> {
 }
 
 fn out_of_range() -> Error {
-    Error::new(ErrorKind::InvalidArgument, "a date beyond the years -9999 to 9999")
+    Error::argument("a date beyond the years -9999 to 9999")
 }
 
 fn instant_of(milliseconds: i64) -> Result<Timestamp> {

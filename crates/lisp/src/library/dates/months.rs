@@ -7,7 +7,7 @@ use super::pattern::Fields;
 use super::text::parse_month;
 use super::zones::now;
 use super::{as_temporal, civil_date, integer, month_number, temporal};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::library::{Arity, Native, type_error};
 use crate::value::{Temporal, Value};
 
@@ -17,7 +17,7 @@ pub(crate) const NATIVES: &[Native] = &[
     }),
     Native::binary("YearMonth/of", |c, a| {
         let (year, number) = (integer(c.name, &a[0])?, month_number(c.name, &a[1])?);
-        let none = || Error::new(ErrorKind::InvalidArgument, format!("there is no month {year}-{number:02}"));
+        let none = || Error::argument(format!("there is no month {year}-{number:02}"));
         civil_date(year, number, 1).map(month).ok_or_else(none)
     }),
     Native::unary("YearMonth/from", |c, a| Ok(month(date_or_month(c.name, &a[0])?.first_of_month()))),
@@ -30,7 +30,7 @@ pub(crate) const NATIVES: &[Native] = &[
         let date = civil_date(first.year().into(), first.month().into(), day);
         let none = || {
             let month = first.strftime("%Y-%m");
-            Error::new(ErrorKind::InvalidArgument, format!("there is no date {month}-{day:02}"))
+            Error::argument(format!("there is no date {month}-{day:02}"))
         };
         Ok(temporal(Temporal::LocalDate(date.ok_or_else(none)?)))
     }),

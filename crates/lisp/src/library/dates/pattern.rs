@@ -56,7 +56,7 @@ pub(super) struct Fields {
 impl DatePattern {
     pub(super) fn parse(pattern: &str) -> Result<Self> {
         let invalid = |reason: String| {
-            Error::new(ErrorKind::InvalidArgument, format!("DateTimeFormatter/ofPattern: {reason}"))
+            Error::argument(format!("DateTimeFormatter/ofPattern: {reason}"))
                 .hint("the letters are y M d D E H h m s S a X x Z; other text stands between single quotes")
         };
         if pattern.len() > LONGEST {

@@ -151,7 +151,7 @@ pub(super) fn parse_zone(text: &str) -> Result<Zone> {
             Ok(Zone::Utc(text.into()))
         }
         _ if text.starts_with(['Z', '+', '-']) => parse_zone_offset(text).map(Zone::Offset),
-        _ => Err(Error::new(ErrorKind::InvalidArgument, format!("the time zone {text:?} is not known"))
+        _ => Err(Error::argument(format!("the time zone {text:?} is not known"))
             .hint("UTC and offsets such as \"+02:00\" are known, rules of regions and summer time are not")),
     }
 }
@@ -159,7 +159,7 @@ pub(super) fn parse_zone(text: &str) -> Result<Zone> {
 /// Parses an offset as `ZoneOffset.of` does.
 pub(super) fn parse_zone_offset(text: &str) -> Result<i32> {
     offset_of(text).filter(|_| text != "z").ok_or_else(|| {
-        Error::new(ErrorKind::InvalidArgument, format!("ZoneOffset/of: {text:?} is not an offset"))
+        Error::argument(format!("ZoneOffset/of: {text:?} is not an offset"))
             .hint("it is written like \"+02:00\" or \"Z\", up to 18 hours")
     })
 }

@@ -11,7 +11,7 @@ use super::civil::{date_of, date_time, parse};
 use super::pattern::Fields;
 use super::text::{parse_offset_date_time, parse_time, parse_zone, parse_zone_offset, parse_zoned_date_time};
 use super::{as_temporal, civil_of, civil_time, instant_of, integer, out_of_range, temporal, text};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::library::{Arity, CallContext, Constant, Native, type_error};
 use crate::value::{Temporal, Value, Zone};
 
@@ -59,8 +59,7 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::unary("ZoneOffset/ofHours", |c, a| {
         let hours = integer(c.name, &a[0])?;
         let seconds = i32::try_from(hours).ok().filter(|hours| hours.abs() <= 18).map(|hours| hours * 3600);
-        let refused =
-            || Error::new(ErrorKind::InvalidArgument, "ZoneOffset/ofHours: an offset has at most 18 hours");
+        let refused = || Error::argument("ZoneOffset/ofHours: an offset has at most 18 hours");
         Ok(temporal(Temporal::Zone(Zone::Offset(seconds.ok_or_else(refused)?))))
     }),
     Native::unary("ZoneId/of", |c, a| {
@@ -118,7 +117,7 @@ pub(crate) const NATIVES: &[Native] = &[
         for (part, value) in parts.iter_mut().zip(a) {
             *part = integer(c.name, value)?;
         }
-        let none = || Error::new(ErrorKind::InvalidArgument, "LocalTime/of: there is no such time of day");
+        let none = || Error::argument("LocalTime/of: there is no such time of day");
         Ok(temporal(Temporal::LocalTime(civil_time(parts).ok_or_else(none)?)))
     }),
     Native::binary(".atDate", |c, a| match as_temporal(&a[0]) {

@@ -24,9 +24,9 @@ impl Index {
                 *next += 1;
                 Ok(*next - 1)
             }
-            Index::Same => last.ok_or_else(|| {
-                Error::new(ErrorKind::InvalidArgument, "format: `%<` has no argument before it to repeat")
-            }),
+            Index::Same => {
+                last.ok_or_else(|| Error::argument("format: `%<` has no argument before it to repeat"))
+            }
             Index::Explicit(index) => Ok(index),
         }
     }
@@ -122,8 +122,7 @@ impl<'a> Directive<'a> {
             }
             _ => {
                 let message = format!("format: unknown conversion `{}`", self.text);
-                return Err(Error::new(ErrorKind::InvalidArgument, message)
-                    .hint("a percent sign is written `%%`"));
+                return Err(Error::argument(message).hint("a percent sign is written `%%`"));
             }
         }
         if (self.left || self.zero) && self.width.is_none() && self.conversion != 'n' {
@@ -271,5 +270,5 @@ fn digit_count(bytes: &[u8]) -> usize {
 
 fn invalid(directive: &str, reason: &str) -> Error {
     let shown: String = directive.chars().take(20).collect();
-    Error::new(ErrorKind::InvalidArgument, format!("format: `{shown}`: {reason}"))
+    Error::argument(format!("format: `{shown}`: {reason}"))
 }

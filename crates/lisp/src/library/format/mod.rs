@@ -13,7 +13,7 @@ use directive::Directive;
 
 use super::strings::str_of;
 use super::{Arity, CallContext, Native, Realise, type_error};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::value::Value;
 
 const DEEP: &[Realise] = &[Realise::Deep];
@@ -45,15 +45,9 @@ fn format(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
                 let index = directive.index.resolve(&mut next, last)?;
                 last = Some(index);
                 let Some(value) = values.get(index) else {
-                    return Err(Error::new(
-                        ErrorKind::InvalidArgument,
-                        format!("format: no argument for `{}`", directive.text),
-                    )
-                    .hint(format!(
-                        "the format string needs {}, {} given",
-                        index + 1,
-                        values.len()
-                    )));
+                    let hint = format!("the format string needs {}, {} given", index + 1, values.len());
+                    let message = format!("format: no argument for `{}`", directive.text);
+                    return Err(Error::argument(message).hint(hint));
                 };
                 convert(context, &directive, value)?
             }
@@ -121,10 +115,8 @@ fn hash(value: &Value) -> Option<u32> {
 }
 
 fn mismatch(directive: &Directive<'_>, expected: &str, value: &Value) -> Error {
-    let error = Error::new(
-        ErrorKind::InvalidArgument,
-        format!("format: `{}` takes {expected}, got {}", directive.text, value.type_name()),
-    );
+    let message = format!("format: `{}` takes {expected}, got {}", directive.text, value.type_name());
+    let error = Error::argument(message);
     match (expected, value) {
         ("a double", Value::Integer(_) | Value::BigInteger(_) | Value::Ratio(_)) => {
             error.hint("convert it with `(double x)`")

@@ -12,7 +12,7 @@ use read::JsonReader;
 use write::JsonWriter;
 
 use super::{Arity, CallContext, Native, Realise};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::json::Keys;
 use crate::value::Value;
 
@@ -66,7 +66,7 @@ fn key_option(function: &str, options: &[Value]) -> Result<Keys> {
 }
 
 fn unknown_option(function: &str) -> Error {
-    Error::new(ErrorKind::InvalidArgument, format!("{function}: an option it does not know"))
+    Error::argument(format!("{function}: an option it does not know"))
 }
 
 fn write(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {

@@ -7,7 +7,7 @@ use num_traits::ToPrimitive;
 
 use super::{double, overflow};
 use crate::effort;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::library::{CallContext, Native, type_error};
 use crate::value::integers::count_reading;
 use crate::value::{Ratio, Value, number};
@@ -41,8 +41,7 @@ pub(crate) const NATIVES: &[Native] = &[
 
 /// Truncates a number to an integer within bounds. Characters are their codes.
 fn bounded(function: &str, value: &Value, least: i64, most: i64) -> Result<Value> {
-    let out_of_range =
-        || Error::new(ErrorKind::InvalidArgument, format!("{function}: the value is out of range"));
+    let out_of_range = || Error::argument(format!("{function}: the value is out of range"));
     let integer = match value {
         Value::Character(character) => i64::from(u32::from(*character)),
         Value::Integer(value) => *value,
@@ -89,9 +88,7 @@ fn big_integer(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Val
         Value::BigInteger(_) => return Ok(arguments[0].clone()),
         Value::Ratio(ratio) => ratio.truncate(),
         Value::Float(value) if value.is_finite() => whole(value.trunc()),
-        Value::Float(_) => {
-            return Err(Error::new(ErrorKind::InvalidArgument, format!("{function}: infinite or NaN")));
-        }
+        Value::Float(_) => return Err(Error::argument(format!("{function}: infinite or NaN"))),
         Value::String(text) => {
             // Four bits hold one decimal digit and more.
             context.limits.check_number(text.len() as u64 * 3)?;
@@ -119,7 +116,7 @@ fn rationalize(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Val
         };
     };
     if !value.is_finite() {
-        return Err(Error::new(ErrorKind::InvalidArgument, "rationalize: infinite or NaN"));
+        return Err(Error::argument("rationalize: infinite or NaN"));
     }
     let text = format!("{value:e}");
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));

@@ -3,7 +3,7 @@
 use regex::Captures;
 
 use super::next_match;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::library::CallContext;
 use crate::value::Pattern;
 
@@ -94,7 +94,7 @@ impl Replacement {
 }
 
 fn invalid(reason: &str) -> Error {
-    Error::new(ErrorKind::InvalidArgument, format!("not a replacement: {reason}"))
+    Error::argument(format!("not a replacement: {reason}"))
         .hint("a plain dollar sign is written `\\\\$`; `clojure.string/re-quote-replacement` does that")
 }
 

@@ -1,6 +1,6 @@
 //! Characters: `char` and the predicates of Java's Character.
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::library::{Native, type_error};
 use crate::value::Value;
 
@@ -8,14 +8,7 @@ use super::is_space;
 
 pub(crate) const NATIVES: &[Native] = &[
     Native::unary("char", |c, a| match &a[0] {
-        Value::Character(_) => Ok(a[0].clone()),
-        Value::Integer(code) => match u32::try_from(*code).ok().and_then(char::from_u32) {
-            Some(character) => Ok(Value::Character(character)),
-            None => Err(Error::new(
-                ErrorKind::InvalidArgument,
-                format!("char: there is no character of the code {code}"),
-            )),
-        },
+        Value::Character(_) | Value::Integer(_) => character(c.name, &a[0]).map(Value::Character),
         other => Err(c.type_error("an integer", other)),
     }),
     Native::unary("Character/isDigit", |c, a| test(c.name, a, is_digit)),
@@ -67,10 +60,7 @@ fn character(function: &str, value: &Value) -> Result<char> {
     match value {
         Value::Character(character) => Ok(*character),
         Value::Integer(code) => u32::try_from(*code).ok().and_then(char::from_u32).ok_or_else(|| {
-            Error::new(
-                ErrorKind::InvalidArgument,
-                format!("{function}: there is no character of the code {code}"),
-            )
+            Error::argument(format!("{function}: there is no character of the code {code}"))
         }),
         other => Err(type_error(function, "a character", other)),
     }

@@ -22,10 +22,7 @@ pub(super) fn byte_of(function: &str, text: &Text, index: i64) -> Result<usize> 
     {
         return Ok(byte);
     }
-    Err(Error::new(
-        ErrorKind::InvalidArgument,
-        format!("{function}: index {index} is inside of a character that takes two units"),
-    ))
+    Err(Error::argument(format!("{function}: index {index} is inside of a character that takes two units")))
 }
 
 /// Returns the index of the code unit that begins at this byte.

@@ -77,7 +77,7 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::binary(".repeat", |c, a| {
         let text = string(c.name, &a[0])?;
         let count = usize::try_from(index(c.name, &a[1])?)
-            .map_err(|_| Error::new(ErrorKind::InvalidArgument, ".repeat: the count is negative"))?;
+            .map_err(|_| Error::argument(".repeat: the count is negative"))?;
         c.text(text.len().saturating_mul(count))?;
         Ok(Value::from(text.repeat(count)))
     }),

@@ -134,10 +134,7 @@ fn deref(host: &mut Host<'_>, arguments: Vec<Value>) -> Result<Step> {
     let value = match &arguments[0] {
         Value::Atom(atom) => match host.shared.memory.atoms.get(&atom.number()) {
             Some((_, value)) => value.clone(),
-            None => {
-                let message = "deref: the atom does not exist any more";
-                return Err(Error::new(ErrorKind::InvalidArgument, message));
-            }
+            None => return Err(Error::argument("deref: the atom does not exist any more")),
         },
         Value::Var(name) => host.shared.global_named(name.full())?,
         Value::Reduced(value) => (**value).clone(),

@@ -7,7 +7,7 @@ use super::super::shared::SharedState;
 use super::call::charge_keys;
 use super::{InstructionResult, after};
 use crate::compile::{Capture, Proto};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::library::Realise;
 use crate::value::{Closure, Map, Set, Thunk, Value, Vector};
 
@@ -120,7 +120,7 @@ impl Fiber {
 
 #[cold]
 fn twice(literal: &str, part: &str) -> Error {
-    Error::new(ErrorKind::InvalidArgument, format!("a {literal} literal has the same {part} twice"))
+    Error::argument(format!("a {literal} literal has the same {part} twice"))
 }
 
 /// Collects the values that a closure captures.

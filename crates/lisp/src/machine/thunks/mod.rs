@@ -11,7 +11,7 @@ use turn::{Arguments, Current, Turn};
 
 use super::natives::call_in_place;
 use super::work::{Host, Step, Work};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::library::Effects;
 use crate::value::{Cursor, CursorStep, Each, LazyCell, List, Sequence, Thunk, Value, Vector};
 
@@ -92,7 +92,7 @@ impl RunThunk {
     /// stack.
     fn take_over(&mut self, cell: Arc<LazyCell>, host: &mut Host<'_>) -> Result<()> {
         let Some(thunk) = cell.take_thunk() else {
-            return Err(Error::new(ErrorKind::InvalidArgument, "a lazy sequence depends on itself"));
+            return Err(Error::argument("a lazy sequence depends on itself"));
         };
         if !self.foreign && host.strand.ancestors.contains(&cell.creator()) {
             host.strand.foreign += 1;
