@@ -37,13 +37,11 @@ pub(super) fn call_data(values: &[Value], missed: &mut MissedKeys) -> Result<Val
         },
         Value::Vector(items) => match arguments {
             [Value::Integer(index)] => {
-                match usize::try_from(*index).ok().and_then(|index| items.get(index)) {
-                    Some(item) => Ok(item.clone()),
-                    None => Err(Error::new(
-                        ErrorKind::IndexOutOfBounds,
-                        format!("index {index} is outside of a vector of {}", items.len()),
-                    )),
-                }
+                let item = usize::try_from(*index).ok().and_then(|index| items.get(index));
+                item.cloned().ok_or_else(|| {
+                    let message = format!("index {index} is outside of a vector of {}", items.len());
+                    Error::new(ErrorKind::IndexOutOfBounds, message)
+                })
             }
             [other] => Err(crate::library::type_error("a vector", "an integer as index", other)),
             _ => Err(arity("a vector", 1)),

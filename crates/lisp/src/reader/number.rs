@@ -16,10 +16,9 @@ use crate::error::{Error, ErrorKind, Result};
 /// Reads a token that begins with a digit, or with a sign and a digit.
 pub(super) fn read_number(token: &str, max_digits: usize) -> Result<FormKind> {
     if token.len() > max_digits {
-        return Err(Error::new(
-            ErrorKind::NumberSizeExceeded,
-            format!("a number of {} characters is longer than the {max_digits} allowed", token.len()),
-        ));
+        let length = token.len();
+        let message = format!("a number of {length} characters is longer than the {max_digits} allowed");
+        return Err(Error::new(ErrorKind::NumberSizeExceeded, message));
     }
     let (negative, digits) = match token.as_bytes() {
         [b'-', ..] => (true, &token[1..]),

@@ -106,10 +106,8 @@ fn pair<'a>(name: &str, a: &'a Value, b: &'a Value) -> Result<Pair<'a>> {
 
 #[cold]
 fn not_numbers(name: &str, a: &Value, b: &Value) -> Error {
-    let error = Error::new(
-        ErrorKind::Type,
-        format!("{name}: expected numbers, got {} and {}", a.type_name(), b.type_name()),
-    );
+    let message = format!("{name}: expected numbers, got {} and {}", a.type_name(), b.type_name());
+    let error = Error::new(ErrorKind::Type, message);
     if a.is_nil() || b.is_nil() {
         return error.hint("a missing key or an empty result gives nil; supply a default, as in `(get m :k 0)` or `(or x 0)`");
     }

@@ -46,10 +46,8 @@ impl<'a> JsonReader<'a> {
     }
 
     fn error(&self, reason: &str) -> Error {
-        Error::new(
-            ErrorKind::InvalidText,
-            format!("not JSON: {reason} (at character {})", self.text[..self.at].chars().count() + 1),
-        )
+        let place = self.text[..self.at].chars().count() + 1;
+        Error::new(ErrorKind::InvalidText, format!("not JSON: {reason} (at character {place})"))
     }
 
     fn value(&mut self, depth: u32) -> Result<Value> {

@@ -38,10 +38,9 @@ impl fmt::Debug for CompiledPattern {
 /// Compiles a pattern in Java's notation.
 pub(crate) fn compile_pattern(source: &str) -> Result<CompiledPattern> {
     if source.len() > LONGEST {
-        return Err(Error::new(
-            ErrorKind::InvalidRegex,
-            format!("a regular expression of {} bytes is longer than the {LONGEST} allowed", source.len()),
-        ));
+        let length = source.len();
+        let message = format!("a regular expression of {length} bytes is longer than the {LONGEST} allowed");
+        return Err(Error::new(ErrorKind::InvalidRegex, message));
     }
     let translated = translate(source)?;
     for size in SIZES {
@@ -61,11 +60,8 @@ pub(crate) fn compile_pattern(source: &str) -> Result<CompiledPattern> {
             Err(error) => return Err(refusal(&error)),
         }
     }
-    Err(Error::new(
-        ErrorKind::InvalidRegex,
-        "a regular expression is too large once its repetitions are written out",
-    )
-    .hint("use smaller counts in `{n,m}`"))
+    let message = "a regular expression is too large once its repetitions are written out";
+    Err(Error::new(ErrorKind::InvalidRegex, message).hint("use smaller counts in `{n,m}`"))
 }
 
 fn build(translated: &str, size: usize) -> Result<Regex, regex::Error> {

@@ -6,23 +6,20 @@ use crate::value::{Text, Value};
 
 /// Returns the byte at which the code unit with this index begins. The length is a valid index.
 pub(super) fn byte_of(function: &str, text: &Text, index: i64) -> Result<usize> {
-    let length = text.units();
-    let out_of_bounds = || {
-        Error::new(
-            ErrorKind::IndexOutOfBounds,
-            format!("{function}: index {index} is out of bounds for a string of length {length}"),
-        )
-    };
-    let index = usize::try_from(index).map_err(|_| out_of_bounds())?;
-    if index > length {
-        return Err(out_of_bounds());
-    }
+    let place = usize::try_from(index).ok().filter(|index| *index <= text.units());
+    let index = place.ok_or_else(|| out_of_bounds(function, text, index))?;
     if let Some((byte, unit)) = text.place_of_unit(index)
         && unit == index
     {
         return Ok(byte);
     }
     Err(Error::argument(format!("{function}: index {index} is inside of a character that takes two units")))
+}
+
+pub(super) fn out_of_bounds(function: &str, text: &Text, index: i64) -> Error {
+    let length = text.units();
+    let message = format!("{function}: index {index} is out of bounds for a string of length {length}");
+    Error::new(ErrorKind::IndexOutOfBounds, message)
 }
 
 /// Returns the index of the code unit that begins at this byte.

@@ -2,12 +2,12 @@
 
 use super::case::trimmed;
 use super::core::{substring, to_string};
-use super::indices::{byte_of, index};
+use super::indices::{byte_of, index, out_of_bounds};
 use super::replace::plain;
 use super::search::{first_index, last_index};
 use super::split::{join, split_by, strings};
 use super::{is_space, piece, string, whole_string};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::library::regex::{Replacement, Times, make_pattern, replace_matches, whole_match};
 use crate::library::{Arity, CallContext, Native, Realise};
 use crate::value::{Cursor, CursorStep, Value, equal};
@@ -163,12 +163,7 @@ fn char_at(_: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
     let text = string(".charAt", &arguments[0])?;
     let wanted = index(".charAt", &arguments[1])?;
     let at = byte_of(".charAt", text, wanted)?;
-    text[at..].chars().next().map(Value::Character).ok_or_else(|| {
-        Error::new(
-            ErrorKind::IndexOutOfBounds,
-            format!(".charAt: index {wanted} is out of bounds for a string of length {}", text.units()),
-        )
-    })
+    text[at..].chars().next().map(Value::Character).ok_or_else(|| out_of_bounds(".charAt", text, wanted))
 }
 
 fn replace_pattern(context: &mut CallContext<'_>, arguments: &[Value], times: Times) -> Result<Value> {

@@ -77,10 +77,9 @@ impl FrameKind {
 impl<'a> Parser<'a> {
     pub(super) fn new(source: &'a str, limits: ReadLimits) -> Result<Self> {
         if source.len() > limits.bytes || u32::try_from(source.len()).is_err() {
-            return Err(Error::new(
-                ErrorKind::SizeExceeded,
-                format!("a program of {} bytes is longer than the {} allowed", source.len(), limits.bytes),
-            ));
+            let (length, most) = (source.len(), limits.bytes);
+            let message = format!("a program of {length} bytes is longer than the {most} allowed");
+            return Err(Error::new(ErrorKind::SizeExceeded, message));
         }
         let limits = limits.with_depth(limits.depth.min(ReadLimits::DEEPEST));
         Ok(Self { source, bytes: source.as_bytes(), limits, ..Self::default() })

@@ -91,14 +91,11 @@ impl Parser<'_> {
                 Some(_) => at += 1,
                 None => {
                     let (line, column) = line_and_column(self.source, quote);
-                    return Err(Error::new(
-                        ErrorKind::IncompleteForm,
-                        format!(
-                            "the text ends inside the string that begins in line {line}, column {column}"
-                        ),
-                    )
-                    .at(self.span(quote, quote + 1))
-                    .hint("close it with `\"`; a quote inside of a string is written `\\\"`"));
+                    let place = format!("line {line}, column {column}");
+                    let message = format!("the text ends inside the string that begins in {place}");
+                    return Err(Error::new(ErrorKind::IncompleteForm, message)
+                        .at(self.span(quote, quote + 1))
+                        .hint("close it with `\"`; a quote inside of a string is written `\\\"`"));
                 }
             }
         }
