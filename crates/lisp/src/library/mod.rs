@@ -25,8 +25,7 @@ pub(crate) use core::predicates::CLASSES;
 pub(crate) use core::sequences::{count_of, integer, items, out_of_bounds};
 pub(crate) use core::sorted::comparator_of;
 pub(crate) use dates::{DAYS, MONTHS, enumerated, parse_tagged, random_uuid};
-pub(crate) use regex::CompiledPattern;
-pub(crate) use regex::compile_pattern;
+pub(crate) use regex::{CompiledPattern, compile_pattern};
 pub(crate) use strings::print_all;
 
 use crate::value::Value;
@@ -54,10 +53,10 @@ const LEAVES: &[&[Native]] = &[
     core::unchecked::NATIVES,
     bits::NATIVES,
     dates::NATIVES,
-    dates::AMOUNTS,
-    dates::CIVIL,
-    dates::YEAR_MONTHS,
-    dates::ZONES,
+    dates::amounts::NATIVES,
+    dates::civil::NATIVES,
+    dates::months::NATIVES,
+    dates::zones::NATIVES,
     format::NATIVES,
     json::NATIVES,
     math::convert::NATIVES,
@@ -100,9 +99,9 @@ pub(crate) fn constants() -> &'static [&'static [Constant]] {
     &[
         core::sequences::CONSTANTS,
         dates::CONSTANTS,
-        dates::AMOUNT_CONSTANTS,
-        dates::CIVIL_CONSTANTS,
-        dates::ZONE_CONSTANTS,
+        dates::amounts::CONSTANTS,
+        dates::civil::CONSTANTS,
+        dates::zones::CONSTANTS,
         math::CONSTANTS,
     ]
 }

@@ -236,11 +236,8 @@ impl Machine {
         }
         let strand = &mut fiber.strand;
         if strand.ancestors.len() >= DEEPEST_FORK {
-            let error = Error::new(
-                ErrorKind::ParallelismExceeded,
-                format!("pmap and pcalls are nested more than {DEEPEST_FORK} deep"),
-            );
-            fiber.pending = FiberState::Raise(error.into());
+            let message = format!("pmap and pcalls are nested more than {DEEPEST_FORK} deep");
+            fiber.pending = FiberState::Raise(Error::new(ErrorKind::ParallelismExceeded, message).into());
             return;
         }
         let number = strand.forks;

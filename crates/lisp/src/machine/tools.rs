@@ -90,11 +90,8 @@ fn lay_out(tools: &Tools, name: &str, given: Vec<Value>) -> Result<Map> {
 #[cold]
 fn misplaced(parameters: &[String], name: &str) -> Error {
     let example = parameters.first().map_or("parameter", String::as_str);
-    Error::new(
-        ErrorKind::InvalidToolArguments,
-        format!("tool/{name}: the arguments do not fit its parameters"),
-    )
-    .hint(format!(
+    let message = format!("tool/{name}: the arguments do not fit its parameters");
+    Error::new(ErrorKind::InvalidToolArguments, message).hint(format!(
         "write `(tool/{name} {{:{example} value}})`; its parameters are: {}",
         parameters.join(", ")
     ))

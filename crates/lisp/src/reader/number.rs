@@ -143,11 +143,9 @@ fn refusal(token: &str, digits: &str) -> Error {
     let error = Error::new(ErrorKind::Parse, format!("`{token}` is not a number"));
     if let Some(decimal) = token.strip_suffix('M') {
         let point = if decimal.contains(['.', 'e', 'E']) { "" } else { ".0" };
-        return Error::new(
-            ErrorKind::Unsupported,
-            format!("`{token}`: there are no decimals with the suffix M"),
-        )
-        .hint(format!("write the double `{decimal}{point}`, or a ratio such as `15/10`, which is exact"));
+        let message = format!("`{token}`: there are no decimals with the suffix M");
+        let hint = format!("write the double `{decimal}{point}`, or a ratio such as `15/10`, which is exact");
+        return Error::new(ErrorKind::Unsupported, message).hint(hint);
     }
     if digits.starts_with('0') && all_digits(digits) {
         return error

@@ -85,10 +85,8 @@ fn parity(name: &str, value: &Value, even: bool) -> Result<Value> {
         Value::Integer(value) => value % 2 == 0,
         Value::BigInteger(value) => !value.bit(0),
         other => {
-            return Err(Error::new(
-                if number::is_number(other) { ErrorKind::InvalidArgument } else { ErrorKind::Type },
-                format!("{name}: expected an integer, got {}", other.type_name()),
-            ));
+            let kind = if number::is_number(other) { ErrorKind::InvalidArgument } else { ErrorKind::Type };
+            return Err(Error::new(kind, format!("{name}: expected an integer, got {}", other.type_name())));
         }
     };
     Ok((is_even == even).into())

@@ -3,28 +3,25 @@
 //! Time zones have a fixed offset from UTC, and the only clock is the start time of the program, so time does
 //! not change while it runs. Texts are ISO 8601; `java.util.Date.` also takes the dates of mail headers.
 
-mod amounts;
-mod civil;
+pub(super) mod amounts;
+pub(super) mod civil;
 mod functions;
-mod months;
+pub(super) mod months;
 mod pattern;
 mod text;
-mod zones;
+pub(super) mod zones;
 
 use std::sync::Arc;
 
-pub(crate) use amounts::{CONSTANTS as AMOUNT_CONSTANTS, NATIVES as AMOUNTS};
 use amounts::{move_by, shift};
-pub(crate) use civil::{CONSTANTS as CIVIL_CONSTANTS, NATIVES as CIVIL, enumerated};
+pub(crate) use civil::enumerated;
 use civil::{date_of, date_or_month, parse};
 use functions::{duration_between, duration_of, epoch_day, in_units, local_date_of, new_date, ordered};
-pub(crate) use months::NATIVES as YEAR_MONTHS;
 use pattern::Fields;
 pub(crate) use pattern::{DAYS, MONTHS};
 pub(crate) use text::parse_tagged;
 use text::{parse_date, parse_duration, parse_instant, parse_uuid};
 use zones::instant;
-pub(crate) use zones::{CONSTANTS as ZONE_CONSTANTS, NATIVES as ZONES};
 
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;

@@ -193,12 +193,10 @@ impl Parser<'_> {
     }
 
     pub(super) fn no_macros(&self, byte: u8) -> Error {
-        Error::new(
-            ErrorKind::Unsupported,
-            format!("`{}` is for writing macros, and there are none", byte as char),
-        )
-        .at(self.span(self.at, self.at + 1))
-        .hint("build data with `list`, `vector` or `'(...)`, and code with `fn`")
+        let message = format!("`{}` is for writing macros, and there are none", byte as char);
+        Error::new(ErrorKind::Unsupported, message)
+            .at(self.span(self.at, self.at + 1))
+            .hint("build data with `list`, `vector` or `'(...)`, and code with `fn`")
     }
 }
 
