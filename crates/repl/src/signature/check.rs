@@ -93,9 +93,7 @@ impl Checker {
                 None if field.holds.is_optional() => {}
                 None => {
                     let advice = format!("add it, for example `{name} {}`", field.holds.example());
-                    self.at(name, |checker| {
-                        checker.add(field.holds.words(), "nothing".to_owned(), advice);
-                    });
+                    self.at(name, |checker| checker.add(field.holds.words(), "nothing".to_owned(), advice));
                 }
             }
         }
@@ -103,9 +101,7 @@ impl Checker {
         for (name, value) in values.iter().filter(|(name, _)| !known(name)) {
             let names: Vec<String> = fields.iter().map(|field| key(&field.name)).collect();
             let advice = format!("leave it out or spell it as one of {}", names.join(", "));
-            self.at(key(name), |checker| {
-                checker.add(NO_SUCH_FIELD.to_owned(), checker.shown(value), advice);
-            });
+            self.at(key(name), |checker| checker.add(NO_SUCH_FIELD.to_owned(), checker.shown(value), advice));
         }
     }
 
@@ -159,13 +155,10 @@ fn shown(value: &Json) -> String {
         Json::Array(items) if items.len() == 1 => "a list of 1 item".to_owned(),
         Json::Array(items) => format!("a list of {} items", items.len()),
         Json::Object(fields) if fields.is_empty() => "an empty map".to_owned(),
-        Json::Object(fields) if fields.len() == 1 => {
-            let name = fields.keys().map(|name| key(name)).next().unwrap_or_default();
-            format!("a map with the key {}", cut(&name, SHOWN))
-        }
         Json::Object(fields) => {
             let names: Vec<String> = fields.keys().map(|name| key(name)).collect();
-            format!("a map with the keys {}", cut(&names.join(" "), SHOWN))
+            let plural = if names.len() == 1 { "" } else { "s" };
+            format!("a map with the key{plural} {}", cut(&names.join(" "), SHOWN))
         }
     }
 }

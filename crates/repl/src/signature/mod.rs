@@ -135,11 +135,8 @@ impl Type {
         match self {
             Self::List(items) => format!("[{}]", items.example()),
             Self::Object(fields) => {
-                let fields: Vec<String> = fields
-                    .iter()
-                    .map(|field| format!("{} {}", key(&field.name), field.holds.example()))
-                    .collect();
-                format!("{{{}}}", fields.join(", "))
+                let shown = |field: &Field| format!("{} {}", key(&field.name), field.holds.example());
+                format!("{{{}}}", fields.iter().map(shown).collect::<Vec<_>>().join(", "))
             }
             Self::Optional(inner) => inner.example(),
             other => other.simple()[2].to_owned(),
@@ -183,11 +180,9 @@ impl fmt::Display for Type {
 fn write_fields(formatter: &mut fmt::Formatter<'_>, fields: &[Field]) -> fmt::Result {
     for (index, field) in fields.iter().enumerate() {
         let comma = if index == 0 { "" } else { ", " };
-        if parse::is_plain(&field.name) {
-            write!(formatter, "{comma}{} {}", field.name, field.holds)?;
-        } else {
-            write!(formatter, "{comma}{:?} {}", field.name, field.holds)?;
-        }
+        let Field { name, holds } = field;
+        let name = if parse::is_plain(name) { name.clone() } else { format!("{name:?}") };
+        write!(formatter, "{comma}{name} {holds}")?;
     }
     Ok(())
 }

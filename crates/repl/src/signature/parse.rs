@@ -153,13 +153,9 @@ impl Parser<'_> {
             let mut names = serde_json::Deserializer::from_str(self.rest()).into_iter::<String>();
             let found = names.next();
             let length = names.byte_offset();
-            return match found {
-                Some(Ok(name)) => {
-                    self.at += length;
-                    Ok(name)
-                }
-                _ => Err(self.problem("a name in quotes does not end")),
-            };
+            let Some(Ok(name)) = found else { return Err(self.problem("a name in quotes does not end")) };
+            self.at += length;
+            return Ok(name);
         }
         // Also accepts `{:count :int}`, the notation of programs.
         self.take(":");

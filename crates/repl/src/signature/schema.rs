@@ -33,18 +33,15 @@ impl Type {
             Self::Any => json!({}),
             Self::List(items) => json!({"type": "array", "items": items.to_schema()}),
             Self::Object(fields) => object_schema(fields),
-            Self::Optional(inner) => match inner.to_schema() {
-                Json::Object(mut schema) => match schema.get("type") {
-                    None => Json::Object(schema),
-                    Some(Json::String(one)) => {
-                        let either = json!([one, "null"]);
-                        schema.insert("type".to_owned(), either);
-                        Json::Object(schema)
-                    }
-                    Some(_) => Json::Object(schema),
-                },
-                other => other,
-            },
+            Self::Optional(inner) => {
+                let mut schema = inner.to_schema();
+                if let Some(word) = schema.get_mut("type")
+                    && word.is_string()
+                {
+                    *word = json!([word, "null"]);
+                }
+                schema
+            }
         }
     }
 
@@ -81,13 +78,9 @@ fn read(schema: &Json, root: &Json, depth: usize) -> Type {
         Some(Json::Array(words)) => {
             let mut present = words.iter().filter_map(Json::as_str).filter(|word| *word != "null");
             let is_optional = words.iter().any(|word| word == "null");
-            match (present.next(), present.next()) {
-                (Some(word), None) => {
-                    let found = named(word, object, root, depth);
-                    if is_optional { Type::Optional(Box::new(found)) } else { found }
-                }
-                _ => Type::Any,
-            }
+            let (Some(word), None) = (present.next(), present.next()) else { return Type::Any };
+            let found = named(word, object, root, depth);
+            if is_optional { Type::Optional(Box::new(found)) } else { found }
         }
         _ if object.contains_key("properties") => named("object", object, root, depth),
         _ => Type::Any,
