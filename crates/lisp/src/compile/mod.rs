@@ -28,7 +28,7 @@ pub(crate) use names::Names;
 use node::{Expr, NodeKind};
 use scope::Level;
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::reader::{Form, Span};
 
 /// The number under which the places of a program have that of its last form.
@@ -106,10 +106,6 @@ fn function_of(analyser: &mut Analyser<'_>, form: &Form, captured: &[Box<str>]) 
         analyser.level().name(crate::reader::Name::new(&**name), slot);
     }
     let node = analyser.form(form, false)?;
-    functions::single(node, captured.len()).ok_or_else(|| {
-        crate::error::Error::new(
-            crate::error::ErrorKind::InvalidStored,
-            "a stored function is not a function",
-        )
-    })
+    functions::single(node, captured.len())
+        .ok_or_else(|| Error::new(ErrorKind::InvalidStored, "a stored function is not a function"))
 }

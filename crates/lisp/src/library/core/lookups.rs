@@ -2,7 +2,7 @@
 
 use super::sequences::{integer, items};
 use super::{NEXT, SPINE};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::library::{Arity, CallContext, Native, Realise, type_error};
 use crate::machine::lookup;
 use crate::value::{Map, Sequence, Value, Vector};
@@ -149,7 +149,7 @@ fn destructure_map(context: &mut CallContext<'_>, arguments: &[Value]) -> Result
             let (pairs, last) = match items.split_last() {
                 Some((last @ Value::Map(_), pairs)) if items.len() % 2 == 1 => (pairs, Some(last)),
                 Some((last, _)) if items.len() % 2 == 1 => {
-                    return Err(crate::error::Error::argument(format!("no value supplied for key {last:?}")));
+                    return Err(Error::argument(format!("no value supplied for key {last:?}")));
                 }
                 _ => (items.as_slice(), None),
             };
