@@ -266,22 +266,12 @@ fn is_program(text: &str) -> bool {
 /// The lists from the first line that begins with one. An unclosed list is included.
 fn unfenced(text: &str) -> Option<String> {
     let mut at = 0;
-    let mut tried = 0;
-    for line in text.split_inclusive('\n') {
-        let start = at + (line.len() - line.trim_start().len());
+    let begins = text.split_inclusive('\n').map(|line| {
         at += line.len();
-        if !text[start..].starts_with('(') {
-            continue;
-        }
-        tried += 1;
-        if tried > MOST_TRIED {
-            return None;
-        }
-        if let Some(length) = lists(&text[start..]) {
-            return Some(text[start..start + length].to_owned());
-        }
-    }
-    None
+        at - line.trim_start().len()
+    });
+    let mut tried = begins.map(|begin| &text[begin..]).filter(|rest| rest.starts_with('(')).take(MOST_TRIED);
+    tried.find_map(|rest| lists(rest).map(|length| rest[..length].to_owned()))
 }
 
 /// The length of the lists at the beginning of a text. A parenthesis with prose is not a list: a program
@@ -291,14 +281,12 @@ fn lists(text: &str) -> Option<usize> {
     let mut end = None;
     loop {
         match reader.next_form() {
-            Ok(Some(form)) => match &form.kind {
-                FormKind::List(items) if items.first().is_some_and(is_head) => end = Some(reader.offset()),
-                _ => return end,
-            },
-            Ok(None) => return end,
+            Ok(Some(form)) if form.as_list().is_some_and(|items| items.first().is_some_and(is_head)) => {
+                end = Some(reader.offset());
+            }
+            Err(_) if end.is_none() => return looks_like_call(text).then_some(text.trim_end().len()),
             // The text after the forms is prose.
-            Err(_) if end.is_some() => return end,
-            Err(_) => return looks_like_call(text).then_some(text.trim_end().len()),
+            _ => return end,
         }
     }
 }
