@@ -103,6 +103,7 @@ impl SessionOptions {
 /// # }
 /// ```
 #[derive(Clone)]
+#[must_use]
 pub struct Runtime {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
@@ -129,14 +130,12 @@ impl Runtime {
     }
 
     /// Replaces the system's clock.
-    #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
     /// Sets the owner that claims sessions.
-    #[must_use]
     pub fn with_owner(mut self, owner: Owner) -> Self {
         self.owner = owner;
         self
@@ -145,21 +144,18 @@ impl Runtime {
     /// Sets the minimum number of records between two snapshots of a session, [`SNAPSHOT_INTERVAL`] by default. A
     /// snapshot is written when the journal has grown by half since the last one, and by this many records.
     /// Sessions are opened from their snapshot and the records after it.
-    #[must_use]
     pub fn with_snapshot_interval(mut self, records: u64) -> Self {
         self.snapshot_interval = records;
         self
     }
 
     /// Sets the adapters that open models and directories of agents.
-    #[must_use]
     pub fn with_adapters(mut self, adapters: Arc<dyn Adapters>) -> Self {
         self.adapters = adapters;
         self
     }
 
     /// Sets the engines that agents may name.
-    #[must_use]
     pub fn with_engines(mut self, engines: Arc<dyn Engines>) -> Self {
         self.engines = Some(engines);
         self

@@ -29,14 +29,12 @@ use crate::workspace::WorkspaceSpec;
 impl Agent {
     /// Uses a model, named as on the command line: `PROVIDER:MODEL` or `scripted:FILE`. The runtime that
     /// drives the agent opens it.
-    #[must_use]
     pub fn model(mut self, name: impl Into<String>) -> Self {
         self.model = Some(name.into());
         self
     }
 
     /// Uses a policy: a model, a person, a script or any function.
-    #[must_use]
     pub fn policy(mut self, policy: impl Policy + 'static) -> Self {
         self.policy = Arc::new(policy);
         self.model = None;
@@ -44,14 +42,12 @@ impl Agent {
     }
 
     /// Sets the system message.
-    #[must_use]
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
         self.system = Some(text.into());
         self
     }
 
     /// Adds tools. Two tools of one name are an error when the agent is used.
-    #[must_use]
     pub fn tools(mut self, tools: impl IntoIterator<Item = impl Into<Tool>>) -> Self {
         let all = self.tools.iter().cloned().chain(tools.into_iter().map(Into::into));
         match Tools::new(all) {
@@ -64,7 +60,6 @@ impl Agent {
     /// Sets rules about calls: which run without approval, which need it, and which are denied. They replace
     /// what the tools declare, and apply to the calls of sub-agents as well. They are not recorded in
     /// sessions.
-    #[must_use]
     pub fn approval_rules(mut self, rules: ApprovalRules) -> Self {
         self.approval_rules = rules;
         self
@@ -72,7 +67,6 @@ impl Agent {
 
     /// Works on the files of a directory, or of any other workspace. A path stands for that directory; a
     /// [`WorkspaceSpec`] also says what is left out of it, and how copies of it are set up.
-    #[must_use]
     pub fn workspace(mut self, workspace: impl Into<WorkspaceSpec>) -> Self {
         self.files = Some(workspace.into());
         self
@@ -81,7 +75,6 @@ impl Agent {
     /// Gives each new session a copy of the [directory](Agent::workspace) of its own, so that several sessions and people work
     /// on a project at once. The original is not touched until the changes of a session are
     /// [applied](crate::LiveSession::apply). It has no effect on a workspace that is open already.
-    #[must_use]
     pub fn isolated(mut self) -> Self {
         self.is_isolated = true;
         self
@@ -89,7 +82,6 @@ impl Agent {
 
     /// Provides resources to its tools. The function is called once per session, so sessions share only what
     /// it shares.
-    #[must_use]
     pub fn resources(mut self, resources: impl Fn() -> Resources + Send + Sync + 'static) -> Self {
         self.resources = Some(Arc::new(resources));
         self
@@ -97,7 +89,6 @@ impl Agent {
 
     /// Requires an answer of this type. The model receives its schema; the first answer that does not fit is
     /// returned to the model for correction, a second one is an error.
-    #[must_use]
     pub fn answers_with<T: DeserializeOwned + JsonSchema + 'static>(mut self) -> Self {
         match OutputContract::new(Output::value::<T>()) {
             Ok(contract) => self.output = Some(Arc::new(contract)),
@@ -108,7 +99,6 @@ impl Agent {
 
     /// Uses a prompt. When an evaluation starts, its name, text and output replace those of the agent, and its
     /// tools are added.
-    #[must_use]
     pub fn prompt(mut self, prompt: BoundPrompt) -> Self {
         self.bound = Some(Arc::new(prompt));
         self
@@ -120,49 +110,42 @@ impl Agent {
     }
 
     /// Redacts these keys in all results of its tools, in addition to those of its policy.
-    #[must_use]
     pub fn secrets(mut self, secrets: Secrets) -> Self {
         self.secrets = secrets;
         self
     }
 
     /// Limits what an evaluation may spend.
-    #[must_use]
     pub fn budget(mut self, budget: Limits) -> Self {
         self.budget = Some(budget);
         self
     }
 
     /// Sets what happens to an answer that reached its token limit.
-    #[must_use]
     pub fn on_truncation(mut self, on_truncation: OnTruncation) -> Self {
         self.on_truncation = on_truncation;
         self
     }
 
     /// Sets the prices of models.
-    #[must_use]
     pub fn prices(mut self, prices: Prices) -> Self {
         self.prices = prices;
         self
     }
 
     /// Adds another model for requests that the model before it does not answer.
-    #[must_use]
     pub fn fallback(mut self, fallback: Fallback) -> Self {
         self.fallbacks.push(fallback);
         self
     }
 
     /// Sets the context window of its model, in tokens.
-    #[must_use]
     pub fn window(mut self, tokens: impl Into<Option<u64>>) -> Self {
         self.window = tokens.into();
         self
     }
 
     /// Limits how much active time an evaluation has.
-    #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
         self
@@ -170,7 +153,6 @@ impl Agent {
 
     /// Limits the number of answers in an evaluation. An agent with a machine of its own, such as one that
     /// answers with programs, has its own limit.
-    #[must_use]
     pub fn max_turns(mut self, turns: u64) -> Self {
         self.loops.max_turns = Some(turns);
         self
@@ -178,28 +160,24 @@ impl Agent {
 
     /// Ends an evaluation when this many consecutive answers make the same calls with the same arguments. The
     /// default is 12; `None` means no limit.
-    #[must_use]
     pub fn max_repeats(mut self, repeats: impl Into<Option<u64>>) -> Self {
         self.loops.max_repeats = repeats.into();
         self
     }
 
     /// Sets the retries of a policy that could not answer.
-    #[must_use]
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
         self
     }
 
     /// Limits the nesting of sub-agents. A sub-agent is bound by its own limit and by that of its parent.
-    #[must_use]
     pub fn max_depth(mut self, depth: u32) -> Self {
         self.max_depth = depth;
         self
     }
 
     /// Sets the form of its answer.
-    #[must_use]
     pub fn output(mut self, output: OutputContract) -> Self {
         self.output = Some(Arc::new(output));
         self
@@ -229,28 +207,24 @@ impl Agent {
     }
 
     /// Shortens long conversations by a strategy. Agents that answer with programs have one of their own.
-    #[must_use]
     pub fn compression(mut self, strategy: Arc<dyn TranscriptCompression>) -> Self {
         self.compression = Some(strategy);
         self
     }
 
     /// Replaces the state machine that makes evaluations of answers and results.
-    #[must_use]
     pub fn machinery(mut self, machinery: Arc<dyn MachineFactory>) -> Self {
         self.machinery = Some(machinery);
         self
     }
 
     /// Registers reducers, policies and observers of slices in every session that it drives.
-    #[must_use]
     pub fn set_up(mut self, set_up: impl Fn(&mut Session) + Send + Sync + 'static) -> Self {
         self.set_up = Arc::new(set_up);
         self
     }
 
     /// Registers more, after the functions that are registered already.
-    #[must_use]
     pub fn and_set_up(mut self, set_up: impl Fn(&mut Session) + Send + Sync + 'static) -> Self {
         let before = self.set_up;
         self.set_up = Arc::new(move |session| {
@@ -262,14 +236,12 @@ impl Agent {
 
     /// Adds contents to `tracing` spans: texts, arguments and results. By default spans hold only names,
     /// numbers and kinds of errors. Sub-agents inherit the setting.
-    #[must_use]
     pub fn contents_in_spans(mut self) -> Self {
         self.contents = Contents::Included;
         self
     }
 
     /// Sets the definition of the agent as data without secrets.
-    #[must_use]
     pub fn definition(mut self, definition: Value) -> Self {
         self.definition = definition;
         self.definition_in = None;
@@ -278,7 +250,6 @@ impl Agent {
 
     /// Sets the function that sets the directory of the [definition](Agent::definition()), for sessions with files on a
     /// disk. They may work in a copy of the agent's directory.
-    #[must_use]
     pub fn definition_in(mut self, definition_in: fn(Value, &Path) -> Value) -> Self {
         self.definition_in = Some(definition_in);
         self

@@ -30,7 +30,6 @@ impl Agent {
     }
 
     /// Gives the work to another program. The runtime that drives the agent opens it.
-    #[must_use]
     pub fn engine(mut self, engine: AgentEngine) -> Self {
         match PolicyName::new(&engine.name) {
             Ok(name) => self.policy = std::sync::Arc::new(NoPolicy::of(name)),

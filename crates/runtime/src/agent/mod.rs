@@ -90,6 +90,7 @@ type DefinitionIn = fn(Value, &Path) -> Value;
 /// assert_eq!((agent.ns.as_str(), agent.key.as_str()), ("shop", "tailor"));
 /// ```
 #[derive(Clone)]
+#[must_use]
 pub struct Agent {
     /// The namespace of its prompt.
     pub ns: String,

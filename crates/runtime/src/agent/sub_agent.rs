@@ -47,6 +47,7 @@ use crate::spans::Contents;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
+#[must_use]
 pub struct SubAgent {
     tool: ToolBuilder,
     agent: Source,
@@ -99,7 +100,6 @@ impl SubAgent {
     }
 
     /// Sets its parameters, and the mission that a call with them makes.
-    #[must_use]
     pub fn asking<P, M>(mut self, mission: impl Fn(P) -> M + Send + Sync + 'static) -> Self
     where
         P: DeserializeOwned + JsonSchema,
@@ -114,7 +114,6 @@ impl SubAgent {
     }
 
     /// Sets further properties of the tool: approval, time limit, effects.
-    #[must_use]
     pub fn described(mut self, describe: impl FnOnce(ToolBuilder) -> ToolBuilder) -> Self {
         self.tool = describe(self.tool);
         self

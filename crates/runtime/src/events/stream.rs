@@ -48,6 +48,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// # Ok(())
 /// # }
 /// ```
+#[must_use]
 pub struct EventStream {
     store: Arc<dyn Store>,
     session: SessionId,
@@ -98,7 +99,6 @@ impl EventStream {
 
     /// Makes the stream end once all records were returned and no process drives the session. Without this, a
     /// stream of a session that is not driven waits for the next run.
-    #[must_use]
     pub fn until_idle(mut self) -> Self {
         self.ends_when_idle = true;
         self
@@ -106,14 +106,12 @@ impl EventStream {
 
     /// Includes content that is too large for a record, such as texts above 64 KiB, in the messages of records. By
     /// default such records refer to it.
-    #[must_use]
     pub fn with_content(mut self) -> Self {
         self.has_content = true;
         self
     }
 
     /// Continues with the record at this position.
-    #[must_use]
     pub fn from(mut self, position: Position) -> Self {
         (self.next, self.page) = (position, VecDeque::new());
         self

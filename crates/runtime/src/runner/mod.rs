@@ -88,6 +88,7 @@ const CONFLICT_RETRIES: u32 = 3;
 /// one for ever, and fails with [`RuntimeError::NestedCall`]. This is noticed for calls that the handler awaits itself;
 /// a call in a task that the handler spawned waits until the outer call ends.
 #[derive(Clone)]
+#[must_use]
 pub struct ToolRunner {
     live: Arc<LiveSession>,
     tools: Tools,
@@ -166,7 +167,6 @@ impl ToolRunner {
     }
 
     /// Sets the prompt that offers the tools, and the adapter of the model, for the log of invocations.
-    #[must_use]
     pub fn on_behalf_of(mut self, prompt_name: impl Into<String>, adapter: impl Into<String>) -> Self {
         self.prompt_name = prompt_name.into();
         self.adapter = adapter.into();
@@ -174,21 +174,18 @@ impl ToolRunner {
     }
 
     /// Redacts these keys in all results of tools.
-    #[must_use]
     pub fn with_secrets(mut self, secrets: Secrets) -> Self {
         self.secrets = secrets;
         self
     }
 
     /// Sets rules about calls, in addition to those of the session.
-    #[must_use]
     pub fn with_approval_rules(mut self, rules: ApprovalRules) -> Self {
         self.rules = rules;
         self
     }
 
     /// Sets how long a stopped handler may take to end.
-    #[must_use]
     pub fn with_grace(mut self, grace: Duration) -> Self {
         self.grace = Some(grace);
         self
@@ -196,14 +193,12 @@ impl ToolRunner {
 
     /// Sets how many bytes of new content are saved of the files that a failed call leaves, before they are
     /// restored. Larger files are listed by path and size.
-    #[must_use]
     pub fn with_rescue_budget(mut self, bytes: u64) -> Self {
         self.rescue_bytes = bytes;
         self
     }
 
     /// Stops all calls of this runner when the token is cancelled.
-    #[must_use]
     pub fn with_cancellation(mut self, cancel: CancellationToken) -> Self {
         self.cancel = cancel;
         self
