@@ -141,14 +141,8 @@ impl Runtime {
         options: &SessionOptions,
         state: Vec<StoredSlice>,
     ) -> Result<SessionCreated, RuntimeError> {
-        let seed = match options.seed {
-            Some(seed) => seed,
-            None => entropy::seed()?,
-        };
-        let session_id = match options.id {
-            Some(id) => id,
-            None => entropy::fresh_ids(self.clock().clone())?.next(),
-        };
+        let seed = options.seed.map_or_else(entropy::seed, Ok)?;
+        let session_id = options.id.map_or_else(|| self.new_id(), Ok)?;
         Ok(SessionCreated {
             agent: agent.recorded_definition(options.workspace.as_ref()),
             state,

@@ -311,14 +311,8 @@ impl Runtime {
         at: PointSpec,
         options: SessionOptions,
     ) -> Result<Arc<LiveSession>, RuntimeError> {
-        let seed = match options.seed {
-            Some(seed) => seed,
-            None => entropy::seed()?,
-        };
-        let id = match options.id {
-            Some(id) => id,
-            None => self.new_id()?,
-        };
+        let seed = options.seed.map_or_else(entropy::seed, Ok)?;
+        let id = options.id.map_or_else(|| self.new_id(), Ok)?;
         let environment = self.environment(options.workspace, options.resources);
         let fork = Fork { parent, at, seed, definition: options.definition };
         self.open_in_task(async move { LiveSession::fork(environment, fork, id, |_| {}).await }).await

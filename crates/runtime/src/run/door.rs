@@ -11,6 +11,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::Run;
 use super::opening::new_copy;
+use super::take_over::holder;
 use super::task::async_runtime;
 use crate::agent::{Agent, Mission, ResumeOptions};
 use crate::driver::DriverParts;
@@ -121,27 +122,32 @@ impl Runtime {
         session: SessionId,
         options: SessionOptions,
     ) -> Result<SessionOptions, RuntimeError> {
-        if options.take_over {
-            return self.options_to_take_over(agent, session, options).await;
-        }
+        let takes_over = options.take_over;
         match self.options(agent, session, options).await {
-            Err(error) => Err(self.explain_held(session, error).await),
+            Err(error) if !takes_over => Err(self.explain_held(session, error).await),
             options => options,
         }
     }
 
-    /// Fills in the files and resources of the agent where the options have none.
-    pub(super) async fn options(
+    /// Fills in the files and resources of the agent where the options have none. If the session is taken over and
+    /// itself holds its directory, waits until its former driver has released it.
+    async fn options(
         &self,
         agent: &Agent,
         session: SessionId,
         mut options: SessionOptions,
     ) -> Result<SessionOptions, RuntimeError> {
-        if options.workspace.is_none()
-            && let Some(opened) = self.workspace_of(agent, session).await?
-        {
-            options.workspace = Some(opened.workspace);
-            options.isolation = opened.isolation;
+        if options.workspace.is_none() {
+            let opened = match self.workspace_of(agent, session).await {
+                Err(error) if options.take_over && holder(&error, session).is_some() => {
+                    self.await_release(agent, session).await
+                }
+                opened => opened,
+            };
+            if let Some(opened) = opened? {
+                options.workspace = Some(opened.workspace);
+                options.isolation = opened.isolation;
+            }
         }
         if let Some(resources) = &agent.resources {
             options.resources = resources();
@@ -247,10 +253,7 @@ impl Runtime {
     ) -> Result<(Arc<LiveSession>, Position, Option<PathBuf>), RuntimeError> {
         match target {
             Target::New(mut options) => {
-                let id = match options.id {
-                    Some(id) => id,
-                    None => self.new_id()?,
-                };
+                let id = options.id.map_or_else(|| self.new_id(), Ok)?;
                 options.id = Some(id);
                 let options = self.options(agent, id, options).await?;
                 let copy = new_copy(&options);

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::agent::Agent;
 use crate::error::RuntimeError;
-use crate::runtime::{Runtime, SessionOptions};
+use crate::runtime::Runtime;
 use crate::workspace::OpenedWorkspace;
 
 /// Maximum time for the former driver to release the directory. It includes that for handlers that are slow to stop.
@@ -24,29 +24,8 @@ const LONGEST_HANDOVER: Duration = Duration::from_secs(15);
 const TRY_EVERY: Duration = Duration::from_millis(50);
 
 impl Runtime {
-    /// Returns the options to take over a session with. If the session itself holds its directory, waits until its
-    /// former driver has released it.
-    pub(super) async fn options_to_take_over(
-        &self,
-        agent: &Agent,
-        session: SessionId,
-        mut options: SessionOptions,
-    ) -> Result<SessionOptions, RuntimeError> {
-        if options.workspace.is_none() {
-            let opened = match self.workspace_of(agent, session).await {
-                Err(error) if holder(&error, session).is_some() => self.await_release(agent, session).await,
-                opened => opened,
-            };
-            if let Some(opened) = opened? {
-                options.workspace = Some(opened.workspace);
-                options.isolation = opened.isolation;
-            }
-        }
-        self.options(agent, session, options).await
-    }
-
     /// Claims the session, and opens its directory once the former driver has released it.
-    async fn await_release(
+    pub(super) async fn await_release(
         &self,
         agent: &Agent,
         session: SessionId,
@@ -71,7 +50,7 @@ impl Runtime {
 }
 
 /// Returns the directory and its holder, if the directory is held by this session.
-fn holder(error: &RuntimeError, session: SessionId) -> Option<(String, String)> {
+pub(super) fn holder(error: &RuntimeError, session: SessionId) -> Option<(String, String)> {
     let RuntimeError::Directory { cause, .. } = error else { return None };
     match cause.downcast_ref::<WorkspaceError>() {
         Some(held @ WorkspaceError::Held { path, holder }) if held.is_held_by(session) => {
