@@ -39,12 +39,8 @@ use crate::spans;
 enum AskOutcome {
     /// The answer, and the attempt that it answers.
     Answered(Box<PolicyAnswer>, u32),
-    Stopped,
-    Cancelled,
-    OutOfTime,
-    Waits(String),
-    /// A filter withholds the answer. A retry would have the same result.
-    Withheld(String),
+    Pauses(PauseReason, String),
+    Ends(EvaluationResult),
 }
 
 /// Why a request has no answer.
@@ -91,8 +87,7 @@ impl Asker {
         machine: &mut dyn Machine,
     ) -> Result<LoopStep, RuntimeError> {
         if self.is_out_of_time(evaluation) {
-            let ended = self.pauses.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await?;
-            return Ok(LoopStep::End(ended));
+            return self.pauses.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await;
         }
         let (mut refused, mut digests, mut shortenings) = (None, Vec::new(), 0);
         let mut fallbacks = self.agent.fallbacks.len();
@@ -147,10 +142,7 @@ impl Asker {
         let (described, digest) = ((info.provider.clone(), info.model.clone()), info.digest);
         let reservation = match self.announce(evaluation, turn, &info).await? {
             Ok(reservation) => reservation,
-            Err(exceeded) => {
-                let ended = self.pauses.pause_for(evaluation, PauseReason::Budget, exceeded).await?;
-                return Ok(LoopStep::End(ended));
-            }
+            Err(exceeded) => return Ok(self.pauses.pause_for(evaluation, PauseReason::Budget, exceeded).await?),
         };
         crash_point!("ask.before");
         let began = self.live.clock().monotonic();
@@ -193,20 +185,8 @@ impl Asker {
                 machine.handle(MachineEvent::Answered { messages: messages.clone(), output });
                 Ok(self.settle_answer(evaluation, &messages, machine).await?)
             }
-            AskOutcome::Stopped => {
-                let detail = "it was stopped while it waited for an answer";
-                Ok(LoopStep::End(self.pauses.pause_for(evaluation, PauseReason::Asked, detail).await?))
-            }
-            AskOutcome::Cancelled => Ok(LoopStep::Finish(EvaluationResult::cancelled())),
-            AskOutcome::OutOfTime => Ok(LoopStep::End(
-                self.pauses.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await?,
-            )),
-            AskOutcome::Withheld(message) => {
-                Ok(LoopStep::Finish(EvaluationResult::failed(CONTENT_FILTER, message)))
-            }
-            AskOutcome::Waits(detail) => {
-                Ok(LoopStep::End(self.pauses.pause_for(evaluation, PauseReason::Asked, detail).await?))
-            }
+            AskOutcome::Pauses(reason, detail) => Ok(self.pauses.pause_for(evaluation, reason, detail).await?),
+            AskOutcome::Ends(ending) => Ok(LoopStep::Finish(ending)),
         }
     }
 
@@ -309,28 +289,29 @@ impl Asker {
         question: PolicyRequest,
         info: RequestInfo,
     ) -> Result<AskOutcome, RuntimeError> {
-        let deadline = self.live.deadline(evaluation).map(|at| at.since(self.live.clock().now()));
-        let out_of_time = async {
-            match deadline {
-                Some(left) => tokio::time::sleep(left).await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             biased;
-            () = self.inbox.stop.cancelled() => Ok(AskOutcome::Stopped),
-            () = self.inbox.wait_for_cancel(evaluation) => Ok(AskOutcome::Cancelled),
+            () = self.inbox.stop.cancelled() => {
+                let detail = "it was stopped while it waited for an answer".to_owned();
+                Ok(AskOutcome::Pauses(PauseReason::Asked, detail))
+            }
+            () = self.inbox.wait_for_cancel(evaluation) => Ok(AskOutcome::Ends(EvaluationResult::cancelled())),
             answer = self.with_retries(agent, evaluation, question, info) => match answer {
                 Ok((answer, attempt)) => Ok(AskOutcome::Answered(Box::new(answer), attempt)),
-                Err(RuntimeError::Policy(error)) if error.kind == WAITS => Ok(AskOutcome::Waits(error.message)),
+                Err(RuntimeError::Policy(error)) if error.kind == WAITS => {
+                    Ok(AskOutcome::Pauses(PauseReason::Asked, error.message))
+                }
+                // A filter withholds the answer. A retry would have the same result.
                 Err(RuntimeError::Policy(error))
                     if error.kind == CONTENT_FILTER && agent.after(CONTENT_FILTER).is_none() =>
                 {
-                    Ok(AskOutcome::Withheld(error.message))
+                    Ok(AskOutcome::Ends(EvaluationResult::failed(CONTENT_FILTER, error.message)))
                 }
                 Err(error) => Err(error),
             },
-            () = out_of_time => Ok(AskOutcome::OutOfTime),
+            () = self.inbox.out_of_time(evaluation) => {
+                Ok(AskOutcome::Pauses(PauseReason::Deadline, OUT_OF_TIME.to_owned()))
+            }
         }
     }
 

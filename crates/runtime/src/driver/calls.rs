@@ -123,8 +123,7 @@ impl Calls {
                 Ok(LoopStep::Finish(EvaluationResult::cancelled()))
             }
             LoopStep::Continue | LoopStep::End(_) if is_out_of_time => {
-                let ended = self.pauses.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await?;
-                Ok(LoopStep::End(ended))
+                self.pauses.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await
             }
             LoopStep::Continue | LoopStep::End(_) if !reasons.is_empty() => {
                 expand(&self.live, evaluation, wanted_sections, reasons.join("; ")).await

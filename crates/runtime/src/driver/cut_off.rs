@@ -69,9 +69,7 @@ impl Asker {
                     Ok(LoopStep::Continue)
                 }
                 OnTruncation::Continue | OnTruncation::Pause => {
-                    let ended =
-                        self.pauses.pause_for(evaluation, PauseReason::Truncated, REACHED_LIMIT).await?;
-                    Ok(LoopStep::End(ended))
+                    self.pauses.pause_for(evaluation, PauseReason::Truncated, REACHED_LIMIT).await
                 }
             },
         }
@@ -147,13 +145,11 @@ pub(super) async fn say_as_runtime(
     evaluation: EvaluationId,
     text: String,
 ) -> Result<Arc<InnerMessage>, RuntimeError> {
-    let (ids, turns) = {
-        let state = live.state().await;
-        let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
-        (state.session.ids().clone(), known.turns)
-    };
-    let mut builder = MessageBuilder::continue_step(turns.saturating_add(1), &ids);
-    builder.policy(PolicyName::runtime()).role_hint(RoleHint::User).add_text(text);
-    let added = live.say(evaluation, turns, vec![builder.to_message()?]).await?;
-    added.into_iter().next().ok_or(RuntimeError::NoEvaluation { evaluation })
+    live.commit(|commit| {
+        let known = commit.view().evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
+        let mut builder = MessageBuilder::continue_step(known.turns + 1, commit.session().ids());
+        builder.policy(PolicyName::runtime()).role_hint(RoleHint::User).add_text(text);
+        commit.say(evaluation, known.turns, builder.to_message()?)
+    })
+    .await
 }

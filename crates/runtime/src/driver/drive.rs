@@ -82,9 +82,9 @@ impl Driver {
                     self.save_checkpoint().await?;
                     match wanted {
                         Advance::Action(action) => self.act(evaluation, action, &mut *machine).await?,
-                        Advance::OutOfTime => LoopStep::End(
-                            self.pauses.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await?,
-                        ),
+                        Advance::OutOfTime => {
+                            self.pauses.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await?
+                        }
                         // The reason of the interruption is handled first.
                         Advance::Interrupted => LoopStep::Continue,
                     }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{InboxKind, InnerMessage, PauseReason, Role};
-use backstitch_core::machine::EvaluationResult;
 use backstitch_core::message::{MessageBuilder, PolicyName};
 use backstitch_core::ports::BoxFuture;
 use backstitch_core::view::Call;
@@ -83,13 +82,10 @@ impl Driver {
         evaluation: EvaluationId,
         counts_time: bool,
     ) -> StopRequest {
-        let is_request = |stop_requests: &InboxRequests| {
-            !stop_requests.cancels.is_empty() || !stop_requests.pauses.is_empty()
-        };
         tokio::select! {
             biased;
             () = self.inbox.stop.cancelled() => StopRequest::Pause,
-            () = self.inbox.wait_for_request(evaluation, is_request) => {
+            () = self.inbox.wait_for_request(evaluation, InboxRequests::is_any) => {
                 let stop_requests = self.inbox.waiting_requests(evaluation).await.unwrap_or_default();
                 let cancels = self.inbox.cancel.is_cancelled() || !stop_requests.cancels.is_empty();
                 if cancels { StopRequest::Cancel } else { StopRequest::Pause }
@@ -103,11 +99,6 @@ impl Driver {
         self.inbox.receive_decisions().await
     }
 
-    /// Sets the deadline again, after a time that does not count.
-    pub(crate) async fn renew_deadline(&self, evaluation: EvaluationId) {
-        self.set_deadline(evaluation).await;
-    }
-
     /// Records a pause, and removes the requests for it from the inbox.
     pub(crate) async fn pause_engine(
         &self,
@@ -119,15 +110,6 @@ impl Driver {
         let ended = self.pauses.pause_with(evaluation, reason, detail, stop_requests.pauses).await?;
         self.live.flush().await?;
         Ok(ended)
-    }
-
-    /// Records the end of an evaluation.
-    pub(crate) async fn finish_engine(
-        &self,
-        evaluation: EvaluationId,
-        ending: EvaluationResult,
-    ) -> Result<DriveOutcome, RuntimeError> {
-        self.finish(evaluation, ending).await
     }
 
     /// Returns the messages of an evaluation with all of their content.

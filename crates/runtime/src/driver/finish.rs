@@ -11,7 +11,7 @@ use crate::outcome::DriveOutcome;
 
 impl Driver {
     /// Records that the evaluation ended.
-    pub(super) async fn finish(
+    pub(crate) async fn finish(
         &self,
         evaluation: EvaluationId,
         ending: EvaluationResult,

@@ -15,9 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{
-    InboxId, InboxItem, InboxKind, InnerMessage, Note, PauseResolved, RecordBody,
-};
+use backstitch_core::journal::{InboxId, InboxItem, InboxKind, InnerMessage, Note, PauseResolved};
 use backstitch_core::machine::{Machine, MachineEvent};
 use backstitch_core::message::Part;
 use tokio_util::sync::CancellationToken;
@@ -42,6 +40,12 @@ const LATE_REQUEST: &str = "the evaluation that this is about has ended";
 pub(super) struct InboxRequests {
     pub(super) cancels: Vec<InboxId>,
     pub(super) pauses: Vec<InboxId>,
+}
+
+impl InboxRequests {
+    pub(super) fn is_any(&self) -> bool {
+        !self.cancels.is_empty() || !self.pauses.is_empty()
+    }
 }
 
 /// Input to a session from outside: its inbox, and the tokens that stop it in this process.
@@ -111,10 +115,7 @@ impl Inbox {
             },
             // Requests about this evaluation are handled before.
             InboxKind::Cancel | InboxKind::Pause => self.consume_with_note(id, LATE_REQUEST, &item).await,
-            InboxKind::Resolution => match serde_json::from_value::<PauseResolved>(item.data.clone()) {
-                Ok(resolved) => self.decide(id, resolved, &item).await,
-                Err(_) => self.consume_with_note(id, "a decision that cannot be read", &item).await,
-            },
+            InboxKind::Resolution => self.decide(id, &item).await,
             _ => self.consume_with_note(id, "something that is not known here", &item).await,
         }
     }
@@ -123,24 +124,18 @@ impl Inbox {
     pub(super) async fn receive_decisions(&self) -> Result<(), RuntimeError> {
         let waiting = self.waiting().await?;
         for (id, item) in waiting.into_iter().filter(|(_, item)| item.kind == InboxKind::Resolution) {
-            match serde_json::from_value::<PauseResolved>(item.data.clone()) {
-                Ok(resolved) => self.decide(id, resolved, &item).await?,
-                Err(_) => self.consume_with_note(id, "a decision that cannot be read", &item).await?,
-            }
+            self.decide(id, &item).await?;
         }
         Ok(())
     }
 
     /// Applies a decision, and removes the item. After a crash in between, the item is found again and noted
     /// as already decided.
-    async fn decide(
-        &self,
-        id: InboxId,
-        resolved: PauseResolved,
-        item: &InboxItem,
-    ) -> Result<(), RuntimeError> {
-        let decided = self.live.resolve(resolved.call_id, resolved.decision, resolved.by).await;
-        match decided {
+    async fn decide(&self, id: InboxId, item: &InboxItem) -> Result<(), RuntimeError> {
+        let Ok(resolved) = serde_json::from_value::<PauseResolved>(item.data.clone()) else {
+            return self.consume_with_note(id, "a decision that cannot be read", item).await;
+        };
+        match self.live.resolve(resolved.call_id, resolved.decision, resolved.by).await {
             Ok(()) => self.consume_with_note(id, "a decision was applied", item).await,
             Err(RuntimeError::Unresolvable(reason)) => self.consume_with_note(id, &reason, item).await,
             Err(error) => Err(error),
@@ -164,13 +159,9 @@ impl Inbox {
     }
 
     async fn consume_with_note(&self, id: InboxId, text: &str, item: &InboxItem) -> Result<(), RuntimeError> {
-        self.consume_with_record(id, note_of(text, item).into()).await
-    }
-
-    async fn consume_with_record(&self, id: InboxId, body: RecordBody) -> Result<(), RuntimeError> {
         self.live
             .commit(|commit| {
-                commit.push(body).take([id]);
+                commit.push(note_of(text, item)).take([id]);
                 Ok(())
             })
             .await
@@ -203,13 +194,10 @@ impl Inbox {
     /// Completes when a running program is to be stopped, and returns whether the evaluation is out of time.
     /// Requests themselves are processed between two actions.
     pub(super) async fn wait_for_stop(&self, evaluation: EvaluationId) -> Advance {
-        let is_request = |stop_requests: &InboxRequests| {
-            !stop_requests.cancels.is_empty() || !stop_requests.pauses.is_empty()
-        };
         tokio::select! {
             biased;
             () = self.stop.cancelled() => Advance::Interrupted,
-            () = self.wait_for_request(evaluation, is_request) => Advance::Interrupted,
+            () = self.wait_for_request(evaluation, InboxRequests::is_any) => Advance::Interrupted,
             () = self.out_of_time(evaluation) => Advance::OutOfTime,
         }
     }

@@ -7,6 +7,7 @@ use backstitch_core::journal::{InboxId, PauseReason, SessionPaused};
 use backstitch_core::machine::final_text;
 
 use super::content::Content;
+use super::drive::LoopStep;
 use crate::error::RuntimeError;
 use crate::live::{LiveSession, load_view};
 use crate::outcome::DriveOutcome;
@@ -23,14 +24,14 @@ impl Pauses {
         Self { live, content }
     }
 
-    /// Records a pause.
+    /// Records a pause, which ends the loop.
     pub(super) async fn pause_for(
         &self,
         evaluation: EvaluationId,
         reason: PauseReason,
         detail: impl Into<String>,
-    ) -> Result<DriveOutcome, RuntimeError> {
-        self.pause_with(evaluation, reason, detail.into(), Vec::new()).await
+    ) -> Result<LoopStep, RuntimeError> {
+        self.pause_with(evaluation, reason, detail.into(), Vec::new()).await.map(LoopStep::End)
     }
 
     /// Records a pause, and removes the items from the inbox that requested it.

@@ -129,7 +129,7 @@ impl Driver {
     }
 
     /// Sets the deadline from the remaining active time of the evaluation.
-    pub(super) async fn set_deadline(&self, evaluation: EvaluationId) {
+    pub(crate) async fn set_deadline(&self, evaluation: EvaluationId) {
         let state = self.live.state().await;
         let left = state.view.evaluation(evaluation).and_then(|known| known.time_left());
         if let Some(left) = left {

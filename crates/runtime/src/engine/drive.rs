@@ -121,7 +121,7 @@ impl EngineLoop {
     ) -> Result<DriveOutcome, RuntimeError> {
         if let WorkEnd::Answered(text) = end {
             work.record_end(text).await?;
-            return driver.finish_engine(evaluation, EvaluationResult::completed(None)).await;
+            return driver.finish(evaluation, EvaluationResult::completed(None)).await;
         }
         driver.end_engine_calls(origin::without_end_at_stop, false).await?;
         match end {
@@ -143,7 +143,7 @@ impl EngineLoop {
     ) -> Result<DriveOutcome, RuntimeError> {
         let pause = |reason, detail: &str| driver.pause_engine(evaluation, reason, detail.to_owned());
         match stop_request {
-            StopRequest::Cancel => driver.finish_engine(evaluation, EvaluationResult::cancelled()).await,
+            StopRequest::Cancel => driver.finish(evaluation, EvaluationResult::cancelled()).await,
             StopRequest::Pause => pause(PauseReason::Asked, "pause requested").await,
             StopRequest::OutOfTime => pause(PauseReason::Deadline, "the evaluation is out of time").await,
         }
@@ -204,7 +204,7 @@ impl EngineLoop {
             if was_waiting != work.is_waiting() {
                 // Time in which a person is asked does not count.
                 if was_waiting {
-                    driver.renew_deadline(evaluation).await;
+                    driver.set_deadline(evaluation).await;
                 }
                 stop_request = Box::pin(driver.wait_for_stop_request(evaluation, was_waiting));
             }
