@@ -142,7 +142,9 @@ impl Asker {
         let (described, digest) = ((info.provider.clone(), info.model.clone()), info.digest);
         let reservation = match self.announce(evaluation, turn, &info).await? {
             Ok(reservation) => reservation,
-            Err(exceeded) => return Ok(self.pauses.pause_for(evaluation, PauseReason::Budget, exceeded).await?),
+            Err(exceeded) => {
+                return Ok(self.pauses.pause_for(evaluation, PauseReason::Budget, exceeded).await?);
+            }
         };
         crash_point!("ask.before");
         let began = self.live.clock().monotonic();
@@ -185,7 +187,9 @@ impl Asker {
                 machine.handle(MachineEvent::Answered { messages: messages.clone(), output });
                 Ok(self.settle_answer(evaluation, &messages, machine).await?)
             }
-            AskOutcome::Pauses(reason, detail) => Ok(self.pauses.pause_for(evaluation, reason, detail).await?),
+            AskOutcome::Pauses(reason, detail) => {
+                Ok(self.pauses.pause_for(evaluation, reason, detail).await?)
+            }
             AskOutcome::Ends(ending) => Ok(LoopStep::Finish(ending)),
         }
     }
@@ -295,7 +299,9 @@ impl Asker {
                 let detail = "it was stopped while it waited for an answer".to_owned();
                 Ok(AskOutcome::Pauses(PauseReason::Asked, detail))
             }
-            () = self.inbox.wait_for_cancel(evaluation) => Ok(AskOutcome::Ends(EvaluationResult::cancelled())),
+            () = self.inbox.wait_for_cancel(evaluation) => {
+                Ok(AskOutcome::Ends(EvaluationResult::cancelled()))
+            }
             answer = self.with_retries(agent, evaluation, question, info) => match answer {
                 Ok((answer, attempt)) => Ok(AskOutcome::Answered(Box::new(answer), attempt)),
                 Err(RuntimeError::Policy(error)) if error.kind == WAITS => {

@@ -1,6 +1,5 @@
 //! Decisions about the calls of an engine: by rules, or by a person.
 
-use backstitch_core::approval::{ApprovalVerdict, RuleMatch};
 use backstitch_core::id::CallId;
 use backstitch_core::journal::Decision;
 use serde_json::{Map, Value};
@@ -10,20 +9,13 @@ use crate::agent::AgentEngine;
 use crate::driver::Driver;
 use crate::error::RuntimeError;
 use crate::observed::ObservedCall;
-use crate::runner::{denial, rules_of};
+use crate::runner::{ApprovalNeed, rules_of};
 
 /// A call that waits for a person.
 pub(super) struct WaitingCall {
     pub(super) id: CallId,
     pub(super) call: ObservedCall,
     pub(super) reply: CallReply,
-}
-
-/// What a call needs before it may run.
-pub(super) enum CallNeed {
-    Nothing,
-    Person,
-    Denied(String),
 }
 
 /// The key for all tools that are not named.
@@ -35,30 +27,17 @@ pub(super) async fn need(
     engine: &dyn Engine,
     settings: &AgentEngine,
     call: &ObservedCall,
-) -> Result<CallNeed, RuntimeError> {
+) -> Result<ApprovalNeed, RuntimeError> {
     let rules = rules_of(driver.session(), &driver.agent().approval_rules).await?;
     let none = Map::new();
     let arguments = call.input.as_object().unwrap_or(&none);
-    Ok(match rules.judge(&call.name, arguments) {
-        Some(RuleMatch { verdict: ApprovalVerdict::Allow, .. }) => CallNeed::Nothing,
-        Some(RuleMatch { verdict: ApprovalVerdict::Ask, .. }) => CallNeed::Person,
-        Some(RuleMatch { verdict: ApprovalVerdict::Deny, rule }) => CallNeed::Denied(denial(&rule)),
-        None => {
-            let others = || settings.approval.get(OTHERS).filter(|_| !engine.only_reads(&call.name));
-            let asks = settings.approval.get(&call.name).or_else(others).copied().unwrap_or(false);
-            if asks { CallNeed::Person } else { CallNeed::Nothing }
-        }
-    })
-}
-
-/// The decision about a call that waited.
-pub(super) enum CallDecision {
-    Runs(CallAnswer),
-    Denied(String),
+    let others = || settings.approval.get(OTHERS).filter(|_| !engine.only_reads(&call.name));
+    let asks = settings.approval.get(&call.name).or_else(others).copied().unwrap_or(false);
+    Ok(ApprovalNeed::of(&rules, &call.name, arguments, asks))
 }
 
 /// Returns the decision about a call that waited, once there is one.
-pub(super) async fn decision(driver: &Driver, call: CallId) -> Option<CallDecision> {
+pub(super) async fn decision(driver: &Driver, call: CallId) -> Option<CallAnswer> {
     let state = driver.session().state().await;
     let still_waits = state.view.pauses().any(|pause| pause.call_id == Some(call));
     if still_waits {
@@ -66,14 +45,13 @@ pub(super) async fn decision(driver: &Driver, call: CallId) -> Option<CallDecisi
     }
     let decided = state.view.call(call)?.decision.as_ref().map(|resolved| resolved.decision.clone());
     Some(match decided {
-        Some(Decision::Approve) => CallDecision::Runs(CallAnswer::Allow),
+        Some(Decision::Approve) => CallAnswer::Allow,
         Some(Decision::Edit { arguments }) => {
-            let arguments = Value::Object(arguments.into_iter().collect());
-            CallDecision::Runs(CallAnswer::AllowWith(arguments))
+            CallAnswer::AllowWith(Value::Object(arguments.into_iter().collect()))
         }
         Some(Decision::Deny { reason }) => {
-            CallDecision::Denied(reason.unwrap_or_else(|| "a person denied this call".to_owned()))
+            CallAnswer::Deny(reason.unwrap_or_else(|| "a person denied this call".to_owned()))
         }
-        _ => CallDecision::Denied("nobody approved this call".to_owned()),
+        _ => CallAnswer::Deny("nobody approved this call".to_owned()),
     })
 }

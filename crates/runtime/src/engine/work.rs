@@ -8,7 +8,7 @@ use backstitch_core::journal::{BudgetCharged, Note};
 use backstitch_core::secrets::Secrets;
 use backstitch_core::view::CallStatus;
 
-use super::calls::{CallDecision, CallNeed, WaitingCall, decision, need};
+use super::calls::{WaitingCall, decision, need};
 use super::origin::{REFUSED_AT_STOP, conversation_of};
 use super::{CallAnswer, CallReply, Engine, EngineEvent, ProgramHold, budget};
 use crate::agent::AgentEngine;
@@ -17,6 +17,7 @@ use crate::error::RuntimeError;
 use crate::events::{LiveKind, Retry};
 use crate::live::Durable;
 use crate::observed::{ObservedCall, ObservedResult, ObservedSession};
+use crate::runner::ApprovalNeed;
 
 /// The work of one run of a program.
 pub(super) struct EngineWork<'a> {
@@ -127,12 +128,12 @@ impl<'a> EngineWork<'a> {
                 let needed = need(self.driver, self.engine, self.settings, &call).await?;
                 let call = self.clean(call);
                 match needed {
-                    CallNeed::Nothing => {
+                    ApprovalNeed::None => {
                         self.start_call(call).await?;
                         reply.answer(CallAnswer::Allow);
                     }
-                    CallNeed::Denied(reason) => self.refuse(call, reply, reason).await?,
-                    CallNeed::Person => {
+                    ApprovalNeed::Denied(reason) => self.refuse(call, reply, reason).await?,
+                    ApprovalNeed::Person => {
                         let id = self.observed.call_waits(&call).await?;
                         self.waiting.push(WaitingCall { id, call, reply });
                     }
@@ -217,14 +218,14 @@ impl<'a> EngineWork<'a> {
             let WaitingCall { id, mut call, reply } = waiting;
             match decision(self.driver, id).await {
                 None => self.waiting.push(WaitingCall { id, call, reply }),
-                Some(CallDecision::Runs(answer)) => {
+                Some(CallAnswer::Deny(reason)) => self.refuse(call, reply, reason).await?,
+                Some(answer) => {
                     if let CallAnswer::AllowWith(input) = &answer {
                         call.input = input.clone();
                     }
                     self.start_call(call).await?;
                     reply.answer(answer);
                 }
-                Some(CallDecision::Denied(reason)) => self.refuse(call, reply, reason).await?,
             }
         }
         Ok(())

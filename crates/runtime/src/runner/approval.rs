@@ -10,13 +10,26 @@ use crate::error::RuntimeError;
 use crate::live::LiveSession;
 
 /// What a call needs before it may run.
-pub(super) enum ApprovalNeed {
+pub(crate) enum ApprovalNeed {
     /// It may run.
     None,
-    /// A person has to approve it. The text is the detail of the pause.
-    Person(String),
+    /// A person has to approve it.
+    Person,
     /// A rule denies it. The text is for the model.
     Denied(String),
+}
+
+impl ApprovalNeed {
+    /// Returns what the rules say of a call. Without a rule for it, a person has to approve it if `asks` is set.
+    pub(crate) fn of(rules: &ApprovalRules, name: &str, arguments: &Map<String, Value>, asks: bool) -> Self {
+        match rules.judge(name, arguments) {
+            Some(RuleMatch { verdict: ApprovalVerdict::Deny, rule }) => Self::Denied(denial(&rule)),
+            Some(RuleMatch { verdict: ApprovalVerdict::Ask, .. }) => Self::Person,
+            Some(RuleMatch { verdict: ApprovalVerdict::Allow, .. }) => Self::None,
+            None if asks => Self::Person,
+            None => Self::None,
+        }
+    }
 }
 
 impl ToolRunner {
@@ -37,15 +50,8 @@ impl ToolRunner {
         arguments: &Map<String, Value>,
     ) -> Result<ApprovalNeed, RuntimeError> {
         let rules = rules_of(&self.live, &self.rules).await?;
-        let found = rules.judge(tool.name().as_str(), arguments);
-        let needs = || ApprovalNeed::Person(format!("{} needs approval", tool.name()));
-        Ok(match found {
-            Some(RuleMatch { verdict: ApprovalVerdict::Allow, .. }) => ApprovalNeed::None,
-            Some(RuleMatch { verdict: ApprovalVerdict::Ask, .. }) => needs(),
-            Some(RuleMatch { verdict: ApprovalVerdict::Deny, rule }) => ApprovalNeed::Denied(denial(&rule)),
-            None if tool.spec.approval == Approval::Needed => needs(),
-            None => ApprovalNeed::None,
-        })
+        let asks = tool.spec.approval == Approval::Needed;
+        Ok(ApprovalNeed::of(&rules, tool.name().as_str(), arguments, asks))
     }
 }
 
@@ -69,7 +75,7 @@ pub(crate) fn decision_of(found: &RuleMatch) -> Option<(Decision, String)> {
 }
 
 /// Returns the text for the model about a call that a rule denies.
-pub(crate) fn denial(rule: &ApprovalRule) -> String {
+fn denial(rule: &ApprovalRule) -> String {
     format!(
         "a rule of the user denies this call (deny `{}`); it was not run, and is denied again if it is repeated",
         rule.scope

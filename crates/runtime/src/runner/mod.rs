@@ -46,8 +46,7 @@ use crate::history::{FirstRun, Repetition};
 use crate::live::{CapturedResource, LiveSession, RESCUE_BYTES, Saver};
 use crate::spans::{self, Contents};
 use crate::tools::Tools;
-use approval::ApprovalNeed;
-pub(crate) use approval::{decision_of, denial, rules_of};
+pub(crate) use approval::{ApprovalNeed, decision_of, rules_of};
 pub use arguments::{InvalidArguments, check_arguments};
 use arguments::{Refusal, Validators};
 pub(crate) use child::ChildDriver;
@@ -297,9 +296,8 @@ impl ToolRunner {
             Some(Repetition::Waits) => return Ok(CallOutcome::Waits),
             Some(Repetition::WithKey(key)) => call.key = Some(key),
         }
-        if let ApprovalNeed::Person(detail) = need
-            && !call.approved
-        {
+        if matches!(need, ApprovalNeed::Person) && !call.approved {
+            let detail = format!("{} needs approval", tool.name());
             self.pause(&call, PauseReason::Approval, detail).await?;
             return Ok(CallOutcome::NeedsApproval);
         }
