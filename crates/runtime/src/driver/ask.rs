@@ -26,7 +26,7 @@ use super::fit::{MOST_CORRECTIONS, MOST_SHORTENINGS, fitted, is_refused, is_too_
 use super::hydrate::{ShownConversation, media_in};
 use super::inbox::Inbox;
 use super::pause::Pauses;
-use super::question::{QuestionContext, answers_left, without_silent};
+use super::question::{answers_left, without_silent};
 use crate::agent::Agent;
 use crate::error::RuntimeError;
 use crate::events::LiveKind;
@@ -233,16 +233,21 @@ impl Asker {
                 Delta::Reasoning(text) => LiveKind::Reasoning { evaluation, turn, text },
             });
         });
-        let asked = QuestionContext {
+        let question = PolicyRequest {
             session_id: self.live.id(),
             evaluation_id: evaluation,
-            turns,
+            turn,
+            shown: shown.messages,
+            renderer: shown.renderer,
+            transcript,
             media,
+            options: if shown.tools_in_text { Arc::default() } else { agent.options() },
+            output: agent.output.as_ref().map(|contract| contract.wire_schema().clone()),
             refusals: refusals(agent, &view),
             deltas,
+            session,
         };
-        let left_out = std::mem::take(&mut shown.left_out);
-        Ok((asked.question(agent, shown, transcript, session), left_out))
+        Ok((question, shown.left_out))
     }
 
     /// Records that a request is about to be sent. The inner error names the limit that it would exceed.

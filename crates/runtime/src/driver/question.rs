@@ -1,59 +1,23 @@
-//! The request to a policy, built the same way for a live request and for a replay.
+//! The request to a policy: what a live request and its replay share, and the replay.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use backstitch_core::id::{EvaluationId, SessionId};
+use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{InnerMessage, Role};
 use backstitch_core::machine::{
     EvaluationHistory, FollowedConversation, TurnState, VisibleHistory, conversation,
 };
-use backstitch_core::ports::{Deltas, MediaBytes, PolicyRequest, Store};
-use backstitch_core::session::{Items, Session};
+use backstitch_core::ports::{Deltas, PolicyRequest, Store};
+use backstitch_core::session::Items;
 use backstitch_core::time::Clock;
-use backstitch_core::view::{JournalView, Transcript};
+use backstitch_core::view::JournalView;
 
 use super::fit;
 use super::hydrate::{ContentCache, ObjectSource, media_in};
 use super::past::with_content;
 use crate::agent::Agent;
 use crate::error::RuntimeError;
-
-/// The parts of a request besides the conversation and the session.
-pub(super) struct QuestionContext {
-    pub(super) session_id: SessionId,
-    pub(super) evaluation_id: EvaluationId,
-    /// The number of answers so far.
-    pub(super) turns: u64,
-    pub(super) media: MediaBytes,
-    pub(super) refusals: Arc<[Arc<str>]>,
-    pub(super) deltas: Deltas,
-}
-
-impl QuestionContext {
-    pub(super) fn question(
-        self,
-        agent: &Agent,
-        shown: VisibleHistory,
-        transcript: Transcript,
-        session: Session,
-    ) -> PolicyRequest {
-        PolicyRequest {
-            session_id: self.session_id,
-            evaluation_id: self.evaluation_id,
-            turn: self.turns + 1,
-            shown: shown.messages,
-            renderer: shown.renderer,
-            transcript,
-            media: self.media,
-            options: if shown.tools_in_text { Arc::default() } else { agent.options() },
-            output: agent.output.as_ref().map(|contract| contract.wire_schema().clone()),
-            refusals: self.refusals,
-            deltas: self.deltas,
-            session,
-        }
-    }
-}
 
 /// Removes silent answers, which providers refuse.
 pub(super) fn without_silent(messages: Items<InnerMessage>) -> Items<InnerMessage> {
@@ -113,13 +77,18 @@ pub(crate) async fn question_before(
     let media = hydrated.media(held, media_in(&shown.messages)).await?;
     let mut session = view.session(clock);
     agent.set_up_session(&mut session);
-    let asking = QuestionContext {
+    Ok(PolicyRequest {
         session_id: view.session_id(),
         evaluation_id: evaluation,
-        turns: known.turns,
+        turn: known.turns + 1,
+        shown: shown.messages,
+        renderer: shown.renderer,
+        transcript,
         media,
+        options: if shown.tools_in_text { Arc::default() } else { agent.options() },
+        output: agent.output.as_ref().map(|contract| contract.wire_schema().clone()),
         refusals: fit::refusals(agent, view),
         deltas: Deltas::default(),
-    };
-    Ok(asking.question(agent, shown, transcript, session))
+        session,
+    })
 }
