@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use backstitch_core::budget::{Amounts, Limits};
 use backstitch_core::crash_point;
-use backstitch_core::id::{CallId, SessionId};
+use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Origin, PauseReason, SessionCreated};
 use backstitch_core::ports::{BoxFuture, ClaimMode, StoreError};
 use backstitch_core::rng::Seed;
 use backstitch_core::tool::{ResourceUse, WorkspaceUse};
 use tokio_util::sync::CancellationToken;
 
+use super::{Attempt, ToolRunner};
 use crate::agent::{Agent, Mission, ResumeOptions};
 use crate::error::RuntimeError;
 use crate::live::LiveSession;
@@ -45,32 +46,24 @@ pub(super) struct Child {
     is_callers_time: bool,
 }
 
-/// The arguments for opening a child session.
-pub(super) struct ChildParams<'a> {
-    pub(super) parent: &'a LiveSession,
-    pub(super) call: CallId,
-    pub(super) session: SessionId,
-    pub(super) agent: Agent,
-    /// The budget of the child session.
-    pub(super) allotment: Option<Limits>,
-    /// The time that the parent has left.
-    pub(super) time_left: Option<Duration>,
-    pub(super) workspace: WorkspaceUse,
-    pub(super) resources: ResourceUse,
-    /// Stops the child with its parent.
-    pub(super) stop: CancellationToken,
-    pub(super) drive: DriveChild,
-}
-
-impl Child {
-    /// Opens the child session of a call, or creates it if it does not exist yet.
-    pub(super) async fn open_or_create(lent: ChildParams<'_>) -> Result<Self, RuntimeError> {
-        let ChildParams { parent, call, session, mut agent, allotment, time_left, .. } = lent;
+impl ToolRunner {
+    /// Opens the child session of a call, or creates it if it does not exist yet. It stops with its parent.
+    pub(super) async fn child(
+        &self,
+        started: &Attempt,
+        mut agent: Agent,
+        drive: DriveChild,
+    ) -> Result<Child, RuntimeError> {
+        let (parent, call, allotment) = (&self.live, started.call.call_id, started.allotment);
+        let session = started.intent.record().session.ok_or(RuntimeError::ShuttingDown)?;
+        let deadline = parent.deadline(started.call.evaluation_id);
+        let time_left = deadline.map(|deadline| deadline.since(parent.clock().now()));
         agent.budget = allotment.or(agent.limits());
         let is_callers_time = time_left.is_some_and(|left| agent.deadline.is_none_or(|own| left <= own));
         agent.deadline = shorter(agent.deadline, time_left);
         let set_up = agent.clone();
-        let live = match open(parent, session, (lent.workspace, lent.resources), &set_up).await {
+        let uses = (started.tool.spec.workspace, self.resource_use(&started.tool));
+        let live = match open(parent, session, uses, &set_up).await {
             Err(RuntimeError::SessionNotFound { .. }) => {
                 let seed = parent.seed().await.rng_for(call).next_u64();
                 let created = SessionCreated {
@@ -78,17 +71,19 @@ impl Child {
                     agent: agent.recorded_definition(parent.workspace()),
                     ..SessionCreated::new(session, parent.clock().now(), Seed::new(seed))
                 };
-                let environment = parent.lent(lent.workspace, lent.resources);
+                let environment = parent.lent(uses.0, uses.1);
                 LiveSession::create(environment, created, |session| set_up.set_up_session(session)).await?
             }
             other => other?,
         };
         crash_point!("child.created");
         live.forward_events_to(parent);
-        let driver = (lent.drive)(live.clone(), agent, lent.stop);
-        Ok(Self { live, driver, allotment, time_left, is_callers_time })
+        let driver = drive(live.clone(), agent, started.waiter.stop().clone());
+        Ok(Child { live, driver, allotment, time_left, is_callers_time })
     }
+}
 
+impl Child {
     /// Drives the child session to its answer, or to a pause: from its beginning, or from where it was
     /// interrupted.
     pub(super) fn drive(

@@ -5,7 +5,6 @@
 //! ends when the child session has ended.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use backstitch_core::budget::Limits;
 use backstitch_core::crash_point;
@@ -16,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::approval::rules_of;
 use super::attempt::{Stop, after};
-use super::child::{Child, ChildParams, DriveChild};
+use super::child::{Child, DriveChild};
 use super::files::Hold;
 use super::request::{CallOutcome, CallRequest};
 use super::result::{Failure, Speaker};
@@ -136,28 +135,6 @@ impl ToolRunner {
             (Some(own), Some(share)) => Some(own.within(&share)),
             (own, share) => own.or(share),
         }
-    }
-
-    async fn child(&self, started: &Attempt, agent: Agent, drive: DriveChild) -> Result<Child, RuntimeError> {
-        let session = started.intent.record().session.ok_or(RuntimeError::ShuttingDown)?;
-        Child::open_or_create(ChildParams {
-            parent: &self.live,
-            call: started.call.call_id,
-            session,
-            agent,
-            allotment: started.allotment,
-            time_left: self.time_left(started),
-            workspace: started.tool.spec.workspace,
-            resources: self.resource_use(&started.tool),
-            stop: started.waiter.stop().clone(),
-            drive,
-        })
-        .await
-    }
-
-    fn time_left(&self, started: &Attempt) -> Option<Duration> {
-        let deadline = self.live.deadline(started.call.evaluation_id);
-        deadline.map(|deadline| deadline.since(self.live.clock().now()))
     }
 
     /// Drives the sub-agent. If it has to stop, its evaluation is cancelled and awaited. If its parent only
