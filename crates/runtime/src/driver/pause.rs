@@ -97,16 +97,7 @@ impl Pauses {
     /// Returns the outcome for the current pause.
     pub(super) async fn waiting(&self, evaluation: EvaluationId) -> DriveOutcome {
         let pause = self.live.state().await.view.pause().cloned();
-        match pause {
-            Some(pause) => self.outcome_of_pause(evaluation, &pause).await,
-            None => DriveOutcome::Paused {
-                evaluation,
-                reason: PauseReason::Asked,
-                call: None,
-                detail: "it was stopped".to_owned(),
-                session: None,
-                partial: None,
-            },
-        }
+        let stopped = || Arc::new(SessionPaused::new(PauseReason::Asked).with_detail("it was stopped"));
+        self.outcome_of_pause(evaluation, &pause.unwrap_or_else(stopped)).await
     }
 }

@@ -268,11 +268,7 @@ impl LiveSession {
             self.state().await.view.pending_apply().is_some_and(|pending| pending.record.after != after);
         let kept = restored.iter().map(|kept| kept.path.clone()).chain(decided.filter(|_| is_late)).collect();
         let finished = ApplyFinished { kept, ..ApplyFinished::new(at) };
-        self.commit(|commit| {
-            commit.push(finished);
-            Ok(())
-        })
-        .await?;
+        self.record(vec![finished.into()]).await?;
         crash_point!("apply.finished");
         Ok(self.apply_report(&*directory, merged, Some(at), restored))
     }

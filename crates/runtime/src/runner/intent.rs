@@ -38,11 +38,7 @@ impl Intent {
     ) -> Result<(), RuntimeError> {
         let mut recorded = self.recorded.lock().await;
         let first = (!*recorded).then(|| RecordBody::CallStarted(self.record.clone()));
-        live.commit(|commit| {
-            commit.push_all(first.into_iter().chain(bodies));
-            Ok(())
-        })
-        .await?;
+        live.record(first.into_iter().chain(bodies).collect()).await?;
         *recorded = true;
         Ok(())
     }
