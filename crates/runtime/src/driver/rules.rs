@@ -11,7 +11,7 @@ use backstitch_core::view::JournalView;
 
 use super::Driver;
 use crate::error::RuntimeError;
-use crate::live::load_view;
+use crate::live::find_view;
 use crate::runner::{decision_of, rules_of};
 use crate::waiting::call_arguments;
 
@@ -60,10 +60,7 @@ fn is_settled<'a>(
     rules: &'a ApprovalRules,
 ) -> BoxFuture<'a, Result<bool, RuntimeError>> {
     Box::pin(async move {
-        let view = match load_view(store, session, None).await {
-            Err(RuntimeError::SessionNotFound { .. }) => return Ok(false),
-            view => view?,
-        };
+        let Some(view) = find_view(store, session).await? else { return Ok(false) };
         for pause in view.pauses() {
             let is_settled = match pause.session {
                 _ if pause.reason != PauseReason::Approval => false,

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use super::effects::{DiscardedEffect, Journals, PriorEffect};
 use crate::error::RuntimeError;
-use crate::live::{LiveSession, load_view};
+use crate::live::{LiveSession, find_view};
 
 /// How a call is kept from repeating a discarded effect.
 pub(crate) enum Repetition {
@@ -89,10 +89,7 @@ impl LiveSession {
                     if seen.contains(&session) {
                         break;
                     }
-                    let parent = match load_view(&**self.store(), session, None).await {
-                        Err(RuntimeError::SessionNotFound { .. }) => break,
-                        parent => parent?,
-                    };
+                    let Some(parent) = find_view(&**self.store(), session).await? else { break };
                     seen.push(session);
                     was_rewound |= has_discarded_calls(&parent);
                     (root, origin) = (session, parent.created().origin.clone());

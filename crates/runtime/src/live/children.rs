@@ -8,13 +8,13 @@ use std::sync::Arc;
 use backstitch_core::budget::Amounts;
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{
-    BudgetCharged, InboxKind, Origin, PauseReason, Position, ProcessStarted, RecordBody, WorkspaceRevision,
+    BudgetCharged, InboxKind, Origin, PauseReason, ProcessStarted, WorkspaceRevision,
 };
 use backstitch_core::ports::Store;
 use backstitch_core::tool::{ResourceUse, WorkspaceUse};
 use backstitch_core::view::{Call, JournalView};
 
-use super::{LiveSession, SessionEnvironment, load_view, read_records};
+use super::{LiveSession, SessionEnvironment, creation_of, find_view, load_view};
 use crate::error::RuntimeError;
 
 impl LiveSession {
@@ -34,30 +34,19 @@ impl LiveSession {
 
 /// True if a child session has observed the files that it was lent.
 pub(crate) async fn has_files(parent: &LiveSession, session: SessionId) -> Result<bool, RuntimeError> {
-    match load_view(&**parent.store(), session, None).await {
-        Ok(view) => Ok(view.files().is_some()),
-        Err(RuntimeError::SessionNotFound { .. }) => Ok(false),
-        Err(error) => Err(error),
-    }
+    Ok(find_view(&**parent.store(), session).await?.is_some_and(|view| view.files().is_some()))
 }
 
 /// True if there is nothing to roll back in a child session.
 pub(crate) async fn is_withdrawn(parent: &LiveSession, session: SessionId) -> Result<bool, RuntimeError> {
-    match load_view(&**parent.store(), session, None).await {
-        Ok(view) => Ok(view.latest_evaluation().is_none()),
-        Err(RuntimeError::SessionNotFound { .. }) => Ok(true),
-        Err(error) => Err(error),
-    }
+    Ok(find_view(&**parent.store(), session).await?.is_none_or(|view| view.latest_evaluation().is_none()))
 }
 
 /// True if a child session waits for a decision that was not sent yet.
 pub(crate) async fn still_waits(parent: &LiveSession, session: SessionId) -> Result<bool, RuntimeError> {
     let store = &**parent.store();
-    let view = match load_view(store, session, None).await {
-        // It was removed, so no decision can come from it.
-        Err(RuntimeError::SessionNotFound { .. }) => return Ok(false),
-        view => view?,
-    };
+    // If it was removed, no decision can come from it.
+    let Some(view) = find_view(store, session).await? else { return Ok(false) };
     // These pauses end when the parent is resumed.
     let is_decided = |reason| matches!(reason, PauseReason::Asked | PauseReason::Truncated);
     if view.pauses().all(|pause| is_decided(pause.reason)) {
@@ -73,11 +62,8 @@ pub(crate) async fn charge_for(
     call: &Call,
 ) -> Result<Option<BudgetCharged>, RuntimeError> {
     let Some(child) = call.session() else { return Ok(None) };
-    let amounts = match load_view(&**parent.store(), child, None).await {
-        Ok(view) => view.ledger().committed(),
-        Err(RuntimeError::SessionNotFound { .. }) => return Ok(None),
-        Err(error) => return Err(error),
-    };
+    let Some(view) = find_view(&**parent.store(), child).await? else { return Ok(None) };
+    let amounts = view.ledger().committed();
     Ok((amounts != Amounts::ZERO).then(|| BudgetCharged::new(None, amounts)))
 }
 
@@ -94,10 +80,9 @@ pub async fn latest_files(
         let writes = |call: &&Call| call.intent.as_ref().is_some_and(|intent| intent.record.root.is_some());
         let child = view.pending_calls().filter(writes).filter_map(Call::session).last();
         let Some(child) = child else { return Ok(view.files()) };
-        match load_view(store, child, None).await {
-            Ok(below) if below.files().is_some() => view = below,
-            Ok(_) | Err(RuntimeError::SessionNotFound { .. }) => return Ok(view.files()),
-            Err(error) => return Err(error),
+        match find_view(store, child).await? {
+            Some(below) if below.files().is_some() => view = below,
+            _ => return Ok(view.files()),
         }
     }
 }
@@ -110,14 +95,9 @@ pub(crate) async fn depth(live: &LiveSession) -> Result<u32, RuntimeError> {
     while let Some(parent) = origin.parent().filter(|parent| !seen.contains(parent)) {
         depth += u32::from(matches!(origin, Origin::Call { .. }));
         seen.push(parent);
-        let next = Some(Position::START.next());
-        let first = match read_records(&**live.store(), parent, Position::START, next).await {
-            Err(RuntimeError::SessionNotFound { .. }) => Vec::new(),
-            first => first?,
-        };
-        origin = match first.first().map(|record| &record.body) {
-            Some(RecordBody::SessionCreated(created)) => created.origin.clone(),
-            _ => Origin::Root,
+        origin = match creation_of(&**live.store(), parent).await {
+            Err(RuntimeError::SessionNotFound { .. }) => Origin::Root,
+            created => created?.origin.clone(),
         };
     }
     Ok(depth)
@@ -139,11 +119,7 @@ pub(crate) async fn left_running(
         for call in own {
             processes.extend(call.processes.iter().cloned());
             let Some(child) = call.session() else { continue };
-            match load_view(&**live.store(), child, None).await {
-                Ok(child) => views.push(child),
-                Err(RuntimeError::SessionNotFound { .. }) => {}
-                Err(error) => return Err(error),
-            }
+            views.extend(find_view(&**live.store(), child).await?);
         }
     }
     Ok(processes)

@@ -5,9 +5,10 @@
 //! used is ignored, and all records are folded.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{Origin, Position, Record, RecordBody};
+use backstitch_core::journal::{Origin, Position, Record, RecordBody, SessionCreated};
 use backstitch_core::ports::{Store, StoreError};
 use backstitch_core::view::{FoldError, FoldProblem, JournalView};
 
@@ -47,6 +48,29 @@ pub async fn load_view(
     at: Option<Position>,
 ) -> Result<JournalView, RuntimeError> {
     Ok(load(store, session, at).await?.view)
+}
+
+/// Loads the view of a session, if it exists.
+pub(crate) async fn find_view(
+    store: &dyn Store,
+    session: SessionId,
+) -> Result<Option<JournalView>, RuntimeError> {
+    match load_view(store, session, None).await {
+        Err(RuntimeError::SessionNotFound { .. }) => Ok(None),
+        view => view.map(Some),
+    }
+}
+
+/// Returns how a session was created, from its first record.
+pub(crate) async fn creation_of(
+    store: &dyn Store,
+    session: SessionId,
+) -> Result<Arc<SessionCreated>, RuntimeError> {
+    let first = read_records(store, session, Position::START, Some(Position::START.next())).await?;
+    match first.into_iter().next().map(|record| record.body) {
+        Some(RecordBody::SessionCreated(created)) => Ok(created),
+        _ => Err(RuntimeError::SessionNotFound { session }),
+    }
 }
 
 /// A view, and the cut of the snapshot that it was loaded from.

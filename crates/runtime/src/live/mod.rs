@@ -49,6 +49,7 @@ pub(crate) use children::{charge_for, depth, has_files, is_withdrawn, still_wait
 pub(crate) use files::{RESCUE_BYTES, blocking, recorded};
 pub use kept::KeptFiles;
 pub use load::{SnapshotState, check_snapshot, fold_view, load_view, read_records};
+pub(crate) use load::{creation_of, find_view};
 pub use repositories::RepositoriesChanged;
 pub(crate) use resources::CapturedResource;
 pub use restored::{FilesRestored, RestoredChange, RestoredEvent, RestoredFile, RestoredFiles};

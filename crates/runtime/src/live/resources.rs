@@ -18,7 +18,7 @@ use backstitch_core::tool::with_causes;
 use backstitch_core::view::{Call, JournalView};
 use serde_json::Value;
 
-use super::{LiveSession, LiveState, load_view, release_claim};
+use super::{LiveSession, LiveState, find_view, release_claim};
 use crate::error::RuntimeError;
 
 /// The state of a snapshotable resource.
@@ -191,10 +191,7 @@ impl LiveSession {
     /// Returns the states in which a child session has left the resources that it was lent.
     pub(crate) async fn resources_left_by(&self, call: &Call) -> Result<Vec<RecordBody>, RuntimeError> {
         let Some(child) = call.session() else { return Ok(Vec::new()) };
-        match load_view(&*self.store, child, None).await {
-            Ok(view) => Ok(view.resources().cloned().map(RecordBody::ResourceChanged).collect()),
-            Err(RuntimeError::SessionNotFound { .. }) => Ok(Vec::new()),
-            Err(error) => Err(error),
-        }
+        let Some(view) = find_view(&*self.store, child).await? else { return Ok(Vec::new()) };
+        Ok(view.resources().cloned().map(RecordBody::ResourceChanged).collect())
     }
 }

@@ -20,11 +20,10 @@ use backstitch_core::ports::{ClaimMode, Workspace};
 use backstitch_core::view::{Call, CallStatus, JournalView};
 use futures_util::FutureExt as _;
 
-use super::opening::creation_of;
 use super::task::perform;
 use crate::error::RuntimeError;
 use crate::history::offered_result;
-use crate::live::LiveSession;
+use crate::live::{LiveSession, creation_of};
 use crate::runner::decision_of;
 use crate::runtime::{Runtime, SessionOptions};
 use crate::waiting::WaitingCall;

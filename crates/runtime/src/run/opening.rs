@@ -13,13 +13,13 @@ use std::sync::Arc;
 
 use backstitch_core::code::ErrorCode;
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{Position, RecordBody, SessionCreated};
-use backstitch_core::ports::{Store, StoreError, Workspace};
+use backstitch_core::journal::Position;
+use backstitch_core::ports::{StoreError, Workspace};
 use backstitch_core::view::JournalView;
 
 use crate::adapters::{DirectoryError, SessionFiles};
 use crate::error::RuntimeError;
-use crate::live::{LiveSession, load_view, read_records};
+use crate::live::{LiveSession, find_view};
 use crate::runtime::{Runtime, SessionOptions};
 use crate::workspace::{OpenedWorkspace, OperationFiles, WorkspaceSpec};
 
@@ -41,9 +41,8 @@ impl Runtime {
         }
         let mut known = spec.clone();
         let reading = self.read_off_thread(move |store| async move {
-            let view = match load_view(&*store, session, None).await {
-                Err(RuntimeError::SessionNotFound { .. }) => return Ok((SessionFiles::New, known)),
-                view => view?,
+            let Some(view) = find_view(&*store, session).await? else {
+                return Ok((SessionFiles::New, known));
             };
             Ok((SessionFiles::of(&view, &mut known), known))
         });
@@ -188,16 +187,4 @@ fn recorded_directory(view: &JournalView) -> Result<Option<WorkspaceSpec>, Runti
         };
     };
     Ok(Some(WorkspaceSpec::new(directory)))
-}
-
-/// Returns the first record of a session.
-pub(super) async fn creation_of(
-    store: &dyn Store,
-    session: SessionId,
-) -> Result<Arc<SessionCreated>, RuntimeError> {
-    let first = read_records(store, session, Position::START, Some(Position::START.next())).await?;
-    match first.into_iter().next().map(|record| record.body) {
-        Some(RecordBody::SessionCreated(created)) => Ok(created),
-        _ => Err(RuntimeError::SessionNotFound { session }),
-    }
 }
