@@ -4,6 +4,9 @@
 //! the system's clocks, and [`entropy`] reads random numbers from the operating system. A [`LiveSession`] is
 //! a session that this process drives, and all tools run on it through the [`ToolRunner`].
 
+#[macro_use]
+mod debug;
+
 mod adapters;
 mod adopt;
 mod adopt_state;

@@ -459,8 +459,4 @@ impl Runtime {
     }
 }
 
-impl std::fmt::Debug for Runtime {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Runtime").field("owner", &self.owner).finish_non_exhaustive()
-    }
-}
+debug_fields!(Runtime { owner });

@@ -1,6 +1,5 @@
 //! The workspaces of sessions: what agents specify, and what is open.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -50,17 +49,7 @@ impl WorkspaceSpec {
     }
 }
 
-impl fmt::Debug for WorkspaceSpec {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("WorkspaceSpec")
-            .field("path", &self.path)
-            .field("excludes", &self.excludes)
-            .field("isolated", &self.isolated)
-            .field("setup", &self.setup)
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(WorkspaceSpec { path, excludes, isolated, setup });
 
 impl From<&str> for WorkspaceSpec {
     fn from(directory: &str) -> Self {

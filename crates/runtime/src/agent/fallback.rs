@@ -6,7 +6,6 @@
 //! one, and a request can be rendered again.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
 use backstitch_core::code::ErrorCode;
@@ -103,11 +102,7 @@ impl Fallback {
     }
 }
 
-impl fmt::Debug for Fallback {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Fallback").field("on", &self.on).finish_non_exhaustive()
-    }
-}
+debug_fields!(Fallback { on });
 
 impl Agent {
     /// Opens the models of the fallbacks.

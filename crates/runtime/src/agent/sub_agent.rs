@@ -7,7 +7,6 @@
 //! parent waits as well. When it fails, the call fails as a whole: the files are restored to their state
 //! before the call, and the child session is rewound to before its mission.
 
-use std::fmt;
 use std::sync::Arc;
 
 use backstitch_core::journal::Effect;
@@ -188,11 +187,7 @@ impl ToolHandler for SubAgent {
     }
 }
 
-impl fmt::Debug for SubAgent {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("SubAgent").finish_non_exhaustive()
-    }
-}
+debug_fields!(SubAgent {});
 
 /// Returns the use of files that includes both.
 fn wider(one: WorkspaceUse, other: WorkspaceUse) -> WorkspaceUse {

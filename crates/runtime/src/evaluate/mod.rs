@@ -293,8 +293,4 @@ impl Evaluator {
     }
 }
 
-impl std::fmt::Debug for Evaluator {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Evaluator").field("agent", &self.agent).finish_non_exhaustive()
-    }
-}
+debug_fields!(Evaluator { agent });

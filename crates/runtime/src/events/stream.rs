@@ -1,7 +1,6 @@
 //! The reader of a session's events.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -219,12 +218,4 @@ impl EventStream {
     }
 }
 
-impl fmt::Debug for EventStream {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("EventStream")
-            .field("session", &self.session)
-            .field("next", &self.next)
-            .finish_non_exhaustive()
-    }
-}
+debug_fields!(EventStream { session, next });

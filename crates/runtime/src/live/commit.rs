@@ -48,11 +48,7 @@ impl WriteBuffer {
     }
 }
 
-impl std::fmt::Debug for WriteBuffer {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Held").field("batch", &self.batch).finish_non_exhaustive()
-    }
-}
+debug_fields!(WriteBuffer { batch });
 
 impl LiveSession {
     /// Appends records that change no slice.

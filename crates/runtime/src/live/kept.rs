@@ -55,8 +55,4 @@ impl LiveSession {
     }
 }
 
-impl std::fmt::Debug for KeptFiles {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("KeptFiles").field("paths", &self.paths).finish_non_exhaustive()
-    }
-}
+debug_fields!(KeptFiles { paths });

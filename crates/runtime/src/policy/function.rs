@@ -1,6 +1,5 @@
 //! Async functions as policies: a person at a prompt, a rule, or a model behind another interface.
 
-use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -58,8 +57,4 @@ impl Policy for FunctionPolicy {
     }
 }
 
-impl fmt::Debug for FunctionPolicy {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("FunctionPolicy").field("name", &self.name).finish_non_exhaustive()
-    }
-}
+debug_fields!(FunctionPolicy { name });

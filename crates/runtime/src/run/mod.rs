@@ -20,7 +20,6 @@ mod programs;
 mod take_over;
 mod task;
 
-use std::fmt;
 use std::sync::Arc;
 
 use backstitch_core::id::SessionId;
@@ -146,8 +145,4 @@ impl Run {
     }
 }
 
-impl fmt::Debug for Run {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Run").field("session", &self.session).finish_non_exhaustive()
-    }
-}
+debug_fields!(Run { session });
