@@ -21,6 +21,7 @@ use super::super::family::{self, Member, end_descendants};
 use super::super::group::{Pipes, await_gone};
 use super::super::identity::{self, MARK};
 use super::super::prepare::PreparedProcess;
+use super::launch::StartError;
 use super::protocol::{GO, Order, Report, send_all};
 use super::{NAME, WORD, program_path};
 
@@ -35,15 +36,9 @@ const KEPT_VARIABLES: [&str; 1] = ["LD_LIBRARY_PATH"];
 struct Reports {
     /// The process, with its start time. It leads a group.
     process: Option<(Pid, String)>,
-    end: Option<Result<ProcessExit, StartFailure>>,
+    end: Option<Result<ProcessExit, StartError>>,
     /// When the last process was dead.
     gone: Option<SystemTime>,
-}
-
-#[derive(Clone)]
-enum StartFailure {
-    Confinement(String),
-    System { code: Option<i32>, reason: String },
 }
 
 /// A start with a supervisor, or without one.
@@ -122,19 +117,13 @@ impl Supervision {
         if let Some((process, _)) = self.abandoned() {
             await_gone(process)?;
         }
-        let end = self.reports().end.clone();
-        let failed = |source: io::Error| ProcessError::Start {
-            program: self.program.display().to_string(),
-            source: source.into(),
-        };
-        match end.transpose() {
-            Ok(exit) => Ok(exit),
-            Err(StartFailure::Confinement(reason)) => Err(ProcessError::Sandbox { reason }),
-            Err(StartFailure::System { code: Some(code), .. }) => {
-                Err(failed(io::Error::from_raw_os_error(code)))
+        let end = self.reports().end.take();
+        end.transpose().map_err(|error| match error {
+            StartError::Confinement(reason) => ProcessError::Sandbox { reason },
+            StartError::System(source) => {
+                ProcessError::Start { program: self.program.display().to_string(), source: source.into() }
             }
-            Err(StartFailure::System { reason, .. }) => Err(failed(io::Error::other(reason))),
-        }
+        })
     }
 
     /// Returns the process if its supervisor died before all were dead, and the number was not reused.
@@ -214,9 +203,8 @@ fn read_reports(
                 Report::Started { process, started } => {
                     reports.process = Pid::from_raw(process).map(|process| (process, started));
                 }
-                Report::NotConfined { reason } => reports.end = Some(Err(StartFailure::Confinement(reason))),
-                Report::NotStarted { code, reason } => {
-                    reports.end = Some(Err(StartFailure::System { code, reason }));
+                Report::NotConfined { .. } | Report::NotStarted { .. } => {
+                    reports.end = Some(Err(StartError::of(report)));
                 }
                 Report::Ended { code, signal } => {
                     let exit = signal.map_or(ProcessExit::Code(code.unwrap_or(-1)), ProcessExit::Signal);
