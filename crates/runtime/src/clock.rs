@@ -45,6 +45,14 @@ impl Clock for SystemClock {
 
 /// Converts a time to microseconds. A time that a [`Timestamp`] cannot hold, some thousands of years away,
 /// becomes 1970: a clock that is this wrong must not stop anything.
+/// Completes after a duration. Never completes without one.
+pub(crate) async fn after(duration: Option<Duration>) {
+    match duration {
+        Some(duration) => tokio::time::sleep(duration).await,
+        None => std::future::pending().await,
+    }
+}
+
 fn timestamp(time: SystemTime) -> Timestamp {
     let micros = match time.duration_since(UNIX_EPOCH) {
         Ok(after) => i64::try_from(after.as_micros()).ok(),

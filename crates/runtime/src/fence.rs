@@ -6,6 +6,8 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use tokio::task::JoinError;
+
 /// Runs code of a user. A panic becomes its message.
 pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(panic_message)
@@ -23,6 +25,15 @@ where
         Ok(done) => Ok(done),
         Err(join) if join.is_panic() => Err(panic_message(join.into_panic())),
         Err(join) => Err(join.to_string()),
+    }
+}
+
+/// Returns what a task returned, or `None` if it was aborted. A panic of the task continues here.
+pub(crate) fn joined<T>(ended: Result<T, JoinError>) -> Option<T> {
+    match ended.map_err(JoinError::try_into_panic) {
+        Ok(done) => Some(done),
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        Err(Err(_)) => None,
     }
 }
 

@@ -14,6 +14,7 @@ use super::Driver;
 use super::ask::OUT_OF_TIME;
 use super::output::OutputCheck;
 use crate::error::RuntimeError;
+use crate::fence::joined;
 use crate::heap::boxed;
 use crate::live::Durable;
 use crate::outcome::DriveOutcome;
@@ -175,11 +176,8 @@ impl Driver {
                 }
             }
         };
-        match reply {
-            Ok((machine, action)) => Ok((machine, action.map_or(why, Advance::Action))),
-            Err(join) if join.is_panic() => std::panic::resume_unwind(join.into_panic()),
-            Err(_) => Err(RuntimeError::ShuttingDown),
-        }
+        let (machine, action) = joined(reply).ok_or(RuntimeError::ShuttingDown)?;
+        Ok((machine, action.map_or(why, Advance::Action)))
     }
 
     async fn act(

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::drive::Advance;
 use super::start::user_message;
 use crate::agent::Mission;
+use crate::clock::after;
 use crate::error::RuntimeError;
 use crate::live::LiveSession;
 
@@ -204,10 +205,7 @@ impl Inbox {
 
     /// Completes when the evaluation is out of time.
     pub(super) async fn out_of_time(&self, evaluation: EvaluationId) {
-        match self.live.deadline(evaluation) {
-            Some(at) => tokio::time::sleep(at.since(self.live.clock().now())).await,
-            None => std::future::pending().await,
-        }
+        after(self.live.deadline(evaluation).map(|at| at.since(self.live.clock().now()))).await;
     }
 
     /// Stops everything if the session was taken over. The next write fails with that reason.

@@ -14,6 +14,7 @@ use backstitch_filesystem::format::{Manifest, empty_tree};
 use super::children::left_running;
 use super::{LiveSession, read_records};
 use crate::error::RuntimeError;
+use crate::fence::joined;
 use crate::process::end_survivors;
 
 /// The most bytes of new content that are saved of files before they are restored.
@@ -259,9 +260,6 @@ pub(crate) fn recorded(captured: WorkspaceCapture) -> (WorkspaceRevision, Vec<Ob
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, WorkspaceError> + Send + 'static,
 ) -> Result<T, RuntimeError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done.map_err(RuntimeError::Workspace),
-        Err(join) if join.is_panic() => std::panic::resume_unwind(join.into_panic()),
-        Err(_) => Err(RuntimeError::ShuttingDown),
-    }
+    let done = joined(tokio::task::spawn_blocking(work).await).ok_or(RuntimeError::ShuttingDown)?;
+    done.map_err(RuntimeError::Workspace)
 }

@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use super::{OutsideCall, OutsideCalls, OutsideError, OutsideResult, UNDONE};
 use crate::driver::NewCall;
 use crate::error::RuntimeError;
+use crate::fence::joined;
 use crate::history::{RewindReport, effects_left_by};
 use crate::live::{LiveSession, read_records};
 use crate::point::PointSpec;
@@ -137,11 +138,8 @@ impl OutsideCalls {
     {
         let act: HistoryAct = Box::new(|change| Box::pin(act(change)));
         let changed = self.tasks.spawn(self.clone().change(call, kind, act));
-        match changed.await {
-            Ok(result) => result.map_err(Arc::new),
-            Err(join) if join.is_panic() => std::panic::resume_unwind(join.into_panic()),
-            Err(_) => Err(Arc::new(RuntimeError::ShuttingDown.into())),
-        }
+        let changed = joined(changed.await).unwrap_or_else(|| Err(RuntimeError::ShuttingDown.into()));
+        changed.map_err(Arc::new)
     }
 
     fn change(

@@ -9,6 +9,9 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use backstitch_core::extra::Extra;
+use backstitch_core::id::CallId;
+use backstitch_core::journal::ProcessStarted;
 use backstitch_core::ports::{ProcessError, ProcessExit};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
@@ -159,6 +162,18 @@ impl Group {
     /// Returns the start time of its leader.
     pub(super) fn started(&self) -> &str {
         &self.started
+    }
+
+    /// Returns what is recorded of the group, so that it can be ended after a crash.
+    pub(super) fn identity(&self, call: CallId, program: &str) -> ProcessStarted {
+        ProcessStarted {
+            call_id: call,
+            program: program.to_owned(),
+            group: self.number(),
+            started: self.started.clone(),
+            boot: identity::boot().to_owned(),
+            extra: Extra::default(),
+        }
     }
 
     /// Completes when the leader has ended.

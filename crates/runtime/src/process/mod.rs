@@ -75,6 +75,8 @@ use unsupported::{SharedDirectory, end_call, supervise};
 
 pub(crate) use lines::Sink;
 
+use crate::fence::joined;
+
 /// The directories of a process.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Directories {
@@ -143,11 +145,7 @@ impl Processes {
             outcome
         });
         let _stop = stop.drop_guard();
-        match task.await {
-            Ok(outcome) => outcome,
-            Err(join) if join.is_panic() => std::panic::resume_unwind(join.into_panic()),
-            Err(_) => Err(ProcessError::Ended),
-        }
+        joined(task.await).unwrap_or(Err(ProcessError::Ended))
     }
 
     /// Runs work that has to be finished even if the handler that requested it is stopped.

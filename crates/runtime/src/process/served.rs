@@ -5,7 +5,6 @@
 
 use std::path::PathBuf;
 
-use backstitch_core::extra::Extra;
 use backstitch_core::id::CallId;
 use backstitch_core::journal::ProcessStarted;
 use backstitch_core::ports::{ProcessError, ProcessSpec};
@@ -87,14 +86,7 @@ impl ServerProcess {
 
     /// Returns the identity of its group, which [`end_survivors`](super::end_survivors) ends after a crash.
     pub fn identity(&self, mark: CallId, program: &str) -> ProcessStarted {
-        ProcessStarted {
-            call_id: mark,
-            program: program.to_owned(),
-            group: self.group.number(),
-            started: self.group.started().to_owned(),
-            boot: super::identity::boot().to_owned(),
-            extra: Extra::default(),
-        }
+        self.group.identity(mark, program)
     }
 
     /// Ends the program and all of its descendants, also those that left its group, and waits until they are gone.

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use backstitch_core::crash_point;
-use backstitch_core::extra::Extra;
 use backstitch_core::id::CallId;
 use backstitch_core::journal::ProcessStarted;
 use backstitch_core::ports::{ProcessError, ProcessOutcome, ProcessSpec};
@@ -13,11 +12,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::Directories;
 use super::group::{Group, Pipes};
-use super::identity;
 use super::lines::Sink;
 use super::output::Stream;
 use super::prepare::PreparedProcess;
 use super::sandbox::SharedDirectory;
+use crate::clock::after;
+use crate::fence::joined;
 
 /// How long the descendants of a leader may keep writing to its output after it has ended: some shells end
 /// before their last filter does, and on a busy machine the filter is late.
@@ -47,16 +47,8 @@ where
     .await?;
     let PreparedProcess { input, confinement, directory, .. } = prepared;
     let Pipes { stdin, stdout, stderr } = pipes;
-    let started = ProcessStarted {
-        call_id: call,
-        program: program.clone(),
-        group: group.number(),
-        started: group.started().to_owned(),
-        boot: identity::boot().to_owned(),
-        extra: Extra::default(),
-    };
     crash_point!("process.before_record");
-    if let Err(source) = record(started).await {
+    if let Err(source) = record(group.identity(call, &program)).await {
         return Err(ProcessError::NotRecorded { program, source });
     }
     crash_point!("process.recorded");
@@ -103,19 +95,8 @@ where
     .await
 }
 
-async fn after(duration: Option<Duration>) {
-    match duration {
-        Some(duration) => tokio::time::sleep(duration).await,
-        None => std::future::pending().await,
-    }
-}
-
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ProcessError> + Send + 'static,
 ) -> Result<T, ProcessError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(join) if join.is_panic() => std::panic::resume_unwind(join.into_panic()),
-        Err(_) => Err(ProcessError::Ended),
-    }
+    joined(tokio::task::spawn_blocking(work).await).unwrap_or(Err(ProcessError::Ended))
 }

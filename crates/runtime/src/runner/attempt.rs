@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::waiter::Waiter;
+use crate::clock::after;
 use crate::fence::panic_message;
 use crate::process::Processes;
 
@@ -133,14 +134,6 @@ fn attempt_outcome(
             Ok(payload) => AttemptOutcome::Panicked(panic_message(payload), draft),
             Err(_) => AttemptOutcome::Stopped(Stop::Cancelled, draft),
         },
-    }
-}
-
-/// Completes after a duration. Never completes without one.
-pub(super) async fn after(duration: Option<Duration>) {
-    match duration {
-        Some(duration) => tokio::time::sleep(duration).await,
-        None => std::future::pending().await,
     }
 }
 

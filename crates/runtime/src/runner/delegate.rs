@@ -14,7 +14,7 @@ use backstitch_core::tool::{Tool, ToolResult};
 use serde_json::{Map, Value};
 
 use super::approval::rules_of;
-use super::attempt::{Stop, after};
+use super::attempt::Stop;
 use super::child::{Child, DriveChild};
 use super::files::Hold;
 use super::request::{CallOutcome, CallRequest};
@@ -22,6 +22,7 @@ use super::result::{Failure, Speaker};
 use super::waiter::Waiter;
 use super::{Attempt, Settlement, ToolRunner, paused};
 use crate::agent::{Agent, Mission, MissionProblem, SubAgent};
+use crate::clock::after;
 use crate::error::RuntimeError;
 use crate::fence::catch_panic;
 use crate::heap::boxed;
