@@ -9,7 +9,6 @@ mod debug;
 
 mod adapters;
 mod adopt;
-mod adopt_state;
 mod agent;
 mod checkpoint;
 mod clock;

@@ -1,5 +1,6 @@
 //! Builder methods of [`Agent`].
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,8 @@ use backstitch_core::approval::ApprovalRules;
 use backstitch_core::budget::Limits;
 use backstitch_core::execution::Resources;
 use backstitch_core::machine::MachineFactory;
-use backstitch_core::ports::Policy;
+use backstitch_core::message::PolicyName;
+use backstitch_core::ports::{Policy, Sandbox};
 use backstitch_core::prompt::{BoundPrompt, Output, RenderedPrompt};
 use backstitch_core::secrets::Secrets;
 use backstitch_core::session::Session;
@@ -21,6 +23,7 @@ use serde_json::Value;
 use super::{Agent, Backoff, Fallback, OnTruncation, PromptSource};
 use crate::contract::OutputContract;
 use crate::error::RuntimeError;
+use crate::policy::NoPolicy;
 use crate::prices::Prices;
 use crate::spans::Contents;
 use crate::tools::Tools;
@@ -254,4 +257,34 @@ impl Agent {
         self.definition_in = Some(definition_in);
         self
     }
+
+    /// Returns the program that does the work, if it is not a model.
+    pub fn engine_name(&self) -> Option<&str> {
+        self.engine.as_ref().map(|engine| engine.name.as_str())
+    }
+
+    /// Gives the work to another program. The runtime that drives the agent opens it.
+    pub fn engine(mut self, engine: AgentEngine) -> Self {
+        match PolicyName::new(&engine.name) {
+            Ok(name) => self.policy = std::sync::Arc::new(NoPolicy::of(name)),
+            Err(error) => self.fail(RuntimeError::Message(error)),
+        }
+        self.model = None;
+        self.engine = Some(engine);
+        self
+    }
+}
+
+/// The program that does the work of an agent, as data.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AgentEngine {
+    /// The name of the engine, such as `claude-code`.
+    pub name: String,
+    /// The model, in the program's own words. `None` leaves the choice to the program.
+    pub model: Option<String>,
+    /// Whether calls of the program's own tools need the approval of a person, by name. `default` is for all others that
+    /// may change something.
+    pub approval: BTreeMap<String, bool>,
+    /// Limits of its processes. `None` means that they are not confined.
+    pub sandbox: Option<Sandbox>,
 }

@@ -2,7 +2,6 @@
 
 mod backoff;
 mod build;
-mod engine;
 mod fallback;
 mod mission;
 mod resume;
@@ -30,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use backoff::Backoff;
-pub use engine::AgentEngine;
+pub use build::AgentEngine;
 pub use fallback::{Fallback, FallbackReason};
 pub use mission::Mission;
 pub use resume::{DriftPolicy, Fidelity, ResumeOptions};

@@ -1,10 +1,11 @@
-//! Messages and calls of a session, with content that is too large for records.
+//! Messages and calls of a session, and the history that a machine is rebuilt from, with content that is too large for
+//! records.
 
 use std::sync::Arc;
 
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{CallStarted, InnerMessage};
-use backstitch_core::machine::final_text;
+use backstitch_core::machine::{EvaluationHistory, final_text};
 use backstitch_core::message::{Arguments, Large};
 use backstitch_core::view::{Call, Transcript};
 use serde_json::{Map, Value};
@@ -93,4 +94,25 @@ impl Content {
         let message = self.message(message).await?;
         Ok(message.message.option_call().map(|call| call.arguments.clone()))
     }
+
+    /// Returns the history of an evaluation. Content that is too large for records is fetched.
+    pub(super) async fn past(&self, evaluation: EvaluationId) -> Result<EvaluationHistory, RuntimeError> {
+        let mut past = EvaluationHistory::of(&self.live.state().await.view, evaluation)?;
+        let before = past.followed.iter_mut().flat_map(|followed| &mut followed.messages);
+        for message in before.chain(&mut past.messages) {
+            *message = self.message(message).await?;
+        }
+        with_content(self.held(), past).await
+    }
+}
+
+/// Fetches the content that is too large for the records of programs and of structured answers.
+pub(super) async fn with_content(
+    held: ObjectSource<'_>,
+    mut past: EvaluationHistory,
+) -> Result<EvaluationHistory, RuntimeError> {
+    for record in past.large_records_mut() {
+        held.fetch_large(record).await?;
+    }
+    Ok(past)
 }

@@ -13,9 +13,9 @@ use backstitch_core::session::Items;
 use backstitch_core::time::Clock;
 use backstitch_core::view::JournalView;
 
+use super::content::with_content;
 use super::fit;
 use super::hydrate::{ContentCache, ObjectSource, media_in};
-use super::past::with_content;
 use crate::agent::Agent;
 use crate::error::RuntimeError;
 

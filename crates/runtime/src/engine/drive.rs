@@ -10,8 +10,7 @@ use backstitch_core::ports::BoxFuture;
 use backstitch_core::view::Call;
 use tokio::time::Instant;
 
-use super::origin::{self, EngineTask};
-use super::transcript::with_history;
+use super::origin::{self, EngineTask, with_history};
 use super::work::EngineWork;
 use super::{Engine, EngineEnd, EngineEvent, EngineRun, EngineStart, budget};
 use crate::agent::AgentEngine;

@@ -16,7 +16,6 @@ mod calls;
 mod drive;
 mod event;
 mod origin;
-mod transcript;
 mod work;
 
 use std::future::Future;

@@ -23,7 +23,6 @@ mod load;
 mod repositories;
 mod resources;
 mod restored;
-mod save;
 mod snapshots;
 mod unprotected;
 
@@ -53,8 +52,8 @@ pub(crate) use load::{creation_of, find_view};
 pub use repositories::RepositoriesChanged;
 pub(crate) use resources::CapturedResource;
 pub use restored::{FilesRestored, RestoredChange, RestoredEvent, RestoredFile, RestoredFiles};
-pub(crate) use save::Saver;
 pub use snapshots::SNAPSHOT_INTERVAL;
+pub(crate) use snapshots::Saver;
 pub use unprotected::SandboxGap;
 
 use self::claims::ClaimedEffects;

@@ -7,17 +7,26 @@
 //! A snapshot is due when the journal has grown by half since the last one, and by a minimum number of records.
 //! So all snapshots of a session together cost about three times the last one, however long the session is, and
 //! opening it folds at most a third of its journal.
+//!
+//! The checkpoints of a main loop are snapshots as well. A checkpoint is saved before every action and after every call. So the calls of an answer are saved before
+//! they run, and their results as soon as they are known. If a checkpoint cannot be saved, the next action
+//! does not run, since a caller that uses checkpoints has no other durability.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use backstitch_core::crash_point;
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::Position;
 use backstitch_core::ports::{FenceToken, SessionClaim, Store, StoreError};
+use backstitch_core::session::Snapshot;
 use backstitch_core::view::JournalView;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
+
+use super::LiveSession;
+use crate::checkpoint::CheckpointError;
+use crate::error::RuntimeError;
 
 /// Default minimum number of records between two snapshots of a session. Shorter sessions have none.
 pub const SNAPSHOT_INTERVAL: u64 = 1_000;
@@ -96,5 +105,53 @@ impl SnapshotWriter {
     /// Waits until no snapshot is being written.
     pub(super) async fn wait(&self) {
         self.tasks.wait().await;
+    }
+}
+
+type Save = dyn Fn(&Snapshot) -> Result<(), CheckpointError> + Send + Sync;
+
+/// Saves checkpoints of one session.
+pub(crate) struct Saver {
+    save: Box<Save>,
+    /// The head of the journal at the last checkpoint. Locked during a save, so that an older checkpoint
+    /// never replaces a newer one.
+    saved: tokio::sync::Mutex<Option<Position>>,
+    failed: Mutex<Option<RuntimeError>>,
+}
+
+impl Saver {
+    pub(crate) fn new(
+        save: impl Fn(&Snapshot) -> Result<(), CheckpointError> + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            save: Box::new(save),
+            saved: tokio::sync::Mutex::default(),
+            failed: Mutex::default(),
+        })
+    }
+
+    /// Saves the current state of the session, unless nothing happened since the last checkpoint.
+    pub(crate) async fn save(&self, live: &LiveSession) -> Result<(), RuntimeError> {
+        let mut saved = self.saved.lock().await;
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        let head = live.state().await.view.head();
+        if *saved == Some(head) {
+            return Ok(());
+        }
+        let snapshot = live.export_snapshot().await?;
+        (self.save)(&snapshot).map_err(|error| RuntimeError::Checkpoint(Box::new(error)))?;
+        *saved = Some(head);
+        Ok(())
+    }
+
+    /// Saves the session after a call. A failure is returned before the next action, so that no sibling's
+    /// result is lost.
+    pub(crate) async fn save_after_call(&self, live: &LiveSession) {
+        if let Err(error) = self.save(live).await {
+            *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        }
     }
 }

@@ -9,7 +9,6 @@
 //! the session, claim it and release it by themselves.
 
 mod decide;
-mod deciding;
 mod door;
 mod history;
 mod holder;

@@ -14,7 +14,7 @@ use backstitch_core::tool::{Progress, ToolHost};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::intent::Intent;
+use super::start::Intent;
 use crate::error::RuntimeError;
 use crate::events::LiveKind;
 use crate::live::LiveSession;

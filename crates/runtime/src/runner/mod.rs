@@ -13,14 +13,11 @@ mod delegate;
 mod files;
 mod finish;
 mod host;
-mod intent;
-mod nested;
 mod request;
 mod resources;
 mod result;
 mod rollback;
 mod settle;
-mod shares;
 mod start;
 mod waiter;
 
@@ -52,11 +49,10 @@ use arguments::{Refusal, Validators};
 pub(crate) use child::ChildDriver;
 use delegate::Caller;
 use files::Hold;
-use intent::Intent;
-pub(crate) use request::ResumedChild;
+pub(crate) use request::{ResumedChild, TurnShares};
 pub use request::{CallOutcome, CallRequest};
 use result::Failure;
-pub(crate) use shares::TurnShares;
+use start::Intent;
 use waiter::Waiter;
 
 /// How often a call that conflicts with another is run again.

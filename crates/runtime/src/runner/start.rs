@@ -1,4 +1,5 @@
 //! Start of a call: its intent becomes durable, and its handler runs.
+//! Also its intent, and records while it runs.
 
 use std::sync::Arc;
 
@@ -10,19 +11,19 @@ use backstitch_core::journal::{CallStarted, PauseReason, RecordBody};
 use backstitch_core::message::Retry;
 use backstitch_core::tool::{ContextParts, ResourceUse, Tool, ToolContext, with_causes};
 use serde_json::{Map, Value};
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::attempt::{self, AttemptOutcome, Bounds, Stop};
-use super::files::Hold;
+use super::files::{Hold, inside};
 use super::host::Host;
-use super::intent::Intent;
-use super::nested;
 use super::request::{CallOutcome, CallRequest};
 use super::result::Failure;
 use super::waiter::Waiter;
 use super::{Attempt, Settlement, ToolRunner, paused};
 use crate::agent::SubAgent;
 use crate::error::RuntimeError;
+use crate::live::LiveSession;
 use crate::process::Processes;
 
 impl ToolRunner {
@@ -180,7 +181,7 @@ impl ToolRunner {
         };
         let arguments = std::mem::take(&mut started.arguments);
         let ended = attempt::run(&started.tool, context, arguments, bounds, |handler| {
-            Box::pin(nested::inside(hold, &live.files, started.tool.name(), handler))
+            Box::pin(inside(hold, &live.files, started.tool.name(), handler))
         })
         .await;
         crash_point!("call.handler_done");
@@ -201,5 +202,41 @@ impl ToolRunner {
                 Err(live.poison(reason).await)
             }
         }
+    }
+}
+
+/// The intent of a call. That of a pure call is not recorded at once, but together with the first record that
+/// needs it, at the latest with the last one of the call.
+pub(super) struct Intent {
+    record: Arc<CallStarted>,
+    recorded: Mutex<bool>,
+}
+
+impl Intent {
+    pub(super) fn new(record: Arc<CallStarted>, recorded: bool) -> Self {
+        Self { record, recorded: Mutex::new(recorded) }
+    }
+
+    pub(super) fn record(&self) -> &CallStarted {
+        &self.record
+    }
+
+    /// Returns the intent if it has to be recorded before the call's last records.
+    pub(super) async fn outstanding(&self) -> Option<RecordBody> {
+        let recorded = *self.recorded.lock().await;
+        (!recorded).then(|| RecordBody::CallStarted(self.record.clone()))
+    }
+
+    /// Appends records while the call runs, after the intent if that is not recorded yet.
+    pub(super) async fn append(
+        &self,
+        live: &LiveSession,
+        bodies: impl IntoIterator<Item = RecordBody>,
+    ) -> Result<(), RuntimeError> {
+        let mut recorded = self.recorded.lock().await;
+        let first = (!*recorded).then(|| RecordBody::CallStarted(self.record.clone()));
+        live.record(first.into_iter().chain(bodies).collect()).await?;
+        *recorded = true;
+        Ok(())
     }
 }
