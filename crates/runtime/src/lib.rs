@@ -41,7 +41,6 @@ mod report;
 mod run;
 mod runner;
 mod runtime;
-mod schema;
 mod spans;
 mod tools;
 mod waiting;

@@ -7,7 +7,7 @@ use backstitch_repl::{AgentError, AnswerCheck, LispAgent, LispMachinery, LispOpt
 use serde_json::json;
 
 use crate::agent::Agent;
-use crate::schema;
+use crate::contract::problems;
 use crate::tools::Tools;
 
 impl Agent {
@@ -60,5 +60,5 @@ impl Agent {
 fn answer_check(schema: &serde_json::Value) -> Result<AnswerCheck, AgentError> {
     let validator = jsonschema::validator_for(schema)
         .map_err(|error| AgentError::Signature { reason: error.to_string() })?;
-    Ok(AnswerCheck::new(move |answer| schema::problems(&validator, answer, "the answer")))
+    Ok(AnswerCheck::new(move |answer| problems(&validator, answer, "the answer")))
 }

@@ -14,7 +14,7 @@ use backstitch_core::secrets::REDACTED;
 use backstitch_core::view::{Call, Evaluation};
 
 use super::Driver;
-use super::adopted::was_not_offered;
+use super::open_calls::was_not_offered;
 use crate::agent::{Fidelity, prompt_path};
 use crate::error::RuntimeError;
 

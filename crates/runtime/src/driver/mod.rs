@@ -5,7 +5,6 @@
 //! dies at any point, another driver that opens the session continues from there: see
 //! [`recover`](self::recover).
 
-mod adopted;
 mod ask;
 mod calls;
 mod child;
@@ -29,7 +28,6 @@ mod question;
 mod recover;
 mod retry;
 mod start;
-mod stop;
 mod supersede;
 
 use std::sync::{Arc, Mutex};

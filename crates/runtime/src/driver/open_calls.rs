@@ -2,21 +2,28 @@
 //!
 //! How such a call is handled depends on its effect class. Its files are restored and it runs again, its tool
 //! or a person reports its outcome, or its child session is resumed.
+//!
+//! The calls of an adopted conversation are among them. An export holds what was recorded when it was made, and not what was started afterwards. So each of its
+//! pending calls may have run: it keeps its key, and its tool sees that it is resumed. A call that may have
+//! had an effect outside waits until its tool or a person reports the outcome.
 
 use backstitch_core::crash_point;
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{Decision, PauseReason, Recovery, SessionPaused, WorkspaceRevision};
+use backstitch_core::journal::{
+    Decision, Effect, EvaluationStarted, PauseReason, Recovery, SessionPaused, WorkspaceRevision,
+};
 use backstitch_core::message::OptionResult;
 use backstitch_core::tool::ReconcileOutcome;
-use backstitch_core::view::{Call, CallStatus};
+use backstitch_core::view::{Call, CallStatus, Evaluation};
 
-use super::adopted::effect_of;
+use super::Driver;
 use super::calls::Calls;
-use crate::agent::DriftPolicy;
+use crate::agent::{DriftPolicy, SubAgent};
 use crate::error::RuntimeError;
 use crate::fence::catch_task_panic;
 use crate::live::{has_files, is_withdrawn};
 use crate::outcome::DriveOutcome;
+use crate::tools::Tools;
 
 /// The number of attempts of a call that may end with this process. Then a person decides about the next one, whatever
 /// the effect of the call.
@@ -217,4 +224,51 @@ fn ends_this_process(call: &Call) -> bool {
 /// True if a call was started that may change files.
 fn writes(call: &Call) -> bool {
     call.intent.as_ref().is_some_and(|intent| intent.record.root.is_some())
+}
+
+impl Driver {
+    /// Returns the record that starts an adopted evaluation here. It keeps the contract that it was started
+    /// with.
+    pub(super) fn started_again(&self, evaluation: &Evaluation) -> EvaluationStarted {
+        let started = self.started(evaluation.evaluation_id, None);
+        match &evaluation.adopted_start {
+            Some(before) => EvaluationStarted {
+                prompt_ns: before.prompt_ns.clone(),
+                prompt_key: before.prompt_key.clone(),
+                fingerprint: before.fingerprint,
+                tools: before.tools.clone(),
+                parent_evaluation: before.parent_evaluation,
+                follows: before.follows,
+                decider: before.decider.clone(),
+                ..started
+            },
+            // The original contract is not known. The contract that it is resumed with is recorded in its
+            // place.
+            None => EvaluationStarted { fingerprint: None, tools: None, decider: None, ..started },
+        }
+    }
+}
+
+/// Returns the effect class of a call without a result.
+pub(super) fn effect_of(tools: &Tools, evaluation: Option<&Evaluation>, call: &Call) -> Effect {
+    if call.intent.is_some() {
+        return call.recorded_effect().unwrap_or_default();
+    }
+    if evaluation.is_some_and(|evaluation| was_not_offered(evaluation, &call.name)) {
+        // The model made up the name, so nothing can have run.
+        return Effect::Pure;
+    }
+    // A call of an unknown tool may have done anything.
+    let Some(tool) = tools.get(&call.name) else { return Effect::External };
+    match call.recorded_effect().unwrap_or(tool.spec.effect) {
+        // The sub-agent's session is not part of the export, nor are the keys of its calls.
+        Effect::Idempotent if SubAgent::behind(tool).is_some() => Effect::External,
+        effect => effect,
+    }
+}
+
+/// True if the tools of an evaluation are known, and none has this name.
+pub(super) fn was_not_offered(evaluation: &Evaluation, name: &str) -> bool {
+    let offered = evaluation.started_with().and_then(|started| started.tools.as_ref());
+    offered.is_some_and(|tools| !tools.contains_key(name))
 }

@@ -4,14 +4,24 @@
 //! A person may have edited files while a call ran, and has to know what a rollback did with them. So every
 //! restore that changes something, or leaves something alone, is a note in the journal, for the command line
 //! and for `log`.
+//!
+//! Some files are left as they are ([`KeptFiles`]). A program that reports its own work has settings in the files that it works on, with the hooks of that report and with
+//! permissions that a person has granted. They are recorded like all files. A rewind that restored them would install hooks
+//! that were removed since, and take back permissions. So its target has these files as they are now.
+
+use std::sync::Arc;
 
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{Note, Position, RecordBody};
-use backstitch_core::ports::{ChangeKind, PathChange, RestoreReport, UncoveredPath};
+use backstitch_core::journal::{Note, Position, RecordBody, WorkspaceRevision};
+use backstitch_core::object::Object;
+use backstitch_core::ports::{
+    ChangeKind, FilePath, ObjectOverlay, Objects, PathChange, RestoreReport, UncoveredPath,
+};
+use backstitch_filesystem::format;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Durable, LiveSession};
+use super::{Durable, LiveSession, blocking, recorded};
 use crate::error::RuntimeError;
 use crate::events::FILES_RESTORED;
 use crate::point::PointSpec;
@@ -186,4 +196,45 @@ impl LiveSession {
         let note = FilesRestored::new(restored, rescue).note();
         self.record_when(vec![note.into()], Durable::WithNext).await
     }
+
+    /// Makes rewinds of this session, and undoing or repeating them, leave these files as they are. Restoring them by name
+    /// still does. Only the first call has an effect.
+    pub fn keep_files(&self, kept: KeptFiles) {
+        let _ = self.kept_files.set(kept);
+    }
+
+    /// Returns the target of a rewind with the kept files as they are now, and the objects of it that are not stored.
+    pub(crate) async fn with_kept_files(
+        &self,
+        target: Option<WorkspaceRevision>,
+    ) -> Result<(Option<WorkspaceRevision>, Vec<Object>), RuntimeError> {
+        let (Some(kept), Some(files)) = (self.kept_files.get().cloned(), target) else {
+            return Ok((target, Vec::new()));
+        };
+        let Some(now) = self.capture_files().await? else { return Ok((target, Vec::new())) };
+        let (now, mut objects) = recorded(now);
+        let grafted = blocking(move || {
+            let known = ObjectOverlay::new(objects.iter().cloned(), &*kept.objects);
+            let paths: Vec<&[u8]> = kept.paths.iter().map(|path| path.as_str().as_bytes()).collect();
+            let grafted = format::graft(&known, files.root, now.root, &paths)?;
+            objects.extend(grafted.objects);
+            Ok((grafted.root, objects))
+        });
+        let (root, objects) = grafted.await?;
+        if root == files.root {
+            return Ok((target, Vec::new()));
+        }
+        Ok((Some(WorkspaceRevision { root, ..files }), objects))
+    }
 }
+
+/// Files that rewinds leave as they are.
+#[derive(Clone)]
+pub struct KeptFiles {
+    /// The files. Those that do not exist are left missing.
+    pub paths: Vec<FilePath>,
+    /// The objects of the store of the session.
+    pub objects: Arc<dyn Objects>,
+}
+
+debug_fields!(KeptFiles { paths });

@@ -19,7 +19,6 @@
 
 mod boundary;
 mod close;
-mod data;
 mod engine;
 mod record;
 
@@ -37,10 +36,11 @@ use backstitch_core::view::{Call, CallStatus, JournalView};
 use serde_json::{Map, Value};
 
 pub use boundary::{ObservedBoundary, changes_line};
-pub use data::{ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult};
-pub use record::is_observed;
 use record::observed_call_id;
-pub use record::{observed_agent, observed_conversation, observed_origin, observed_prompt_id};
+pub use record::{
+    ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult, is_observed, observed_agent,
+    observed_conversation, observed_origin, observed_prompt_id,
+};
 
 use self::close::EndedCalls;
 use crate::error::RuntimeError;

@@ -1,4 +1,4 @@
-//! The fields of records that only observed sessions have, and the records of their requests.
+//! What a program reports, the fields of records that only observed sessions have, and the records of their requests.
 
 use std::collections::HashSet;
 
@@ -6,10 +6,11 @@ use backstitch_core::budget::Amounts;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{BudgetCharged, CallStarted, Finish, RequestFinished, RequestStarted};
+use backstitch_core::message::Arguments;
 use backstitch_core::view::{Call, Evaluation, Request};
 use serde_json::{Map, Value, json};
 
-use super::{ObservedRequest, ObservedSession};
+use super::ObservedSession;
 use crate::error::RuntimeError;
 
 /// Name of the additional field.
@@ -138,4 +139,66 @@ impl ObservedSession {
         .await?;
         Ok(count)
     }
+}
+
+/// The most characters of a tool's name.
+const LONGEST_NAME: usize = 200;
+
+/// A prompt of a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObservedPrompt {
+    /// Its text.
+    pub text: String,
+    /// The id by which the program knows it.
+    pub id: Option<String>,
+}
+
+/// A call of a tool of the program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObservedCall {
+    /// The id by which the program knows it.
+    pub id: String,
+    /// Name of the tool.
+    pub name: String,
+    /// The arguments; usually an object.
+    pub input: Value,
+    /// The sub-agent that makes the call; none for the main conversation.
+    pub agent: Option<String>,
+}
+
+impl ObservedCall {
+    /// Creates a call of the main conversation.
+    pub fn new(id: impl Into<String>, name: &str, input: Value) -> Self {
+        let name = name.chars().filter(|one| !one.is_control()).take(LONGEST_NAME).collect();
+        Self { id: id.into(), name, input, agent: None }
+    }
+
+    pub(super) fn arguments(&self) -> Arguments {
+        match &self.input {
+            Value::Object(object) => Arguments::from_object(object.clone()),
+            other => Arguments::from_text(other.to_string()),
+        }
+    }
+}
+
+/// The result of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ObservedResult {
+    /// The value, or the message of the failure.
+    pub outcome: Result<Value, String>,
+    /// Duration of the call in microseconds, if the program reports it.
+    pub elapsed_micros: Option<u64>,
+}
+
+/// A request of the program to its model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ObservedRequest {
+    /// The id by which the program knows the answer. A request is recorded once.
+    pub id: String,
+    /// The provider.
+    pub provider: String,
+    /// The model.
+    pub model: String,
+    /// Tokens and money.
+    pub usage: Amounts,
 }

@@ -10,8 +10,7 @@ use futures_util::FutureExt as _;
 use tokio::sync::{oneshot, watch};
 
 use super::Run;
-use super::opening::new_copy;
-use super::take_over::holder;
+use super::opening::{holder, new_copy};
 use super::task::async_runtime;
 use crate::agent::{Agent, Mission, ResumeOptions};
 use crate::driver::DriverParts;

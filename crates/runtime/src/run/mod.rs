@@ -16,7 +16,6 @@ mod isolated;
 mod opening;
 mod people;
 mod programs;
-mod take_over;
 mod task;
 
 use std::sync::Arc;

@@ -7,17 +7,26 @@
 //!
 //! Files are opened before the session is claimed. If they are in use because a process drives the session, that is the reason of
 //! the error.
+//!
+//! A session is taken over by a claim: from then on its former driver cannot write to the journal. Its directory is never
+//! taken from it, because no claim stops a write to a file that has begun. Instead the former driver notices within a second
+//! that it lost the session, also inside of a long call. It then stops its calls, ends their processes and releases the
+//! directory, and only after that the new driver opens it. If it does not, for example because the process hangs, the
+//! take-over fails and no file is touched.
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use backstitch_core::code::ErrorCode;
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::Position;
-use backstitch_core::ports::{StoreError, Workspace};
+use backstitch_core::ports::{ClaimMode, StoreError, Workspace, WorkspaceError};
 use backstitch_core::view::JournalView;
+use tokio::time::Instant;
 
 use crate::adapters::{DirectoryError, SessionFiles};
+use crate::agent::Agent;
 use crate::error::RuntimeError;
 use crate::live::{LiveSession, find_view};
 use crate::runtime::{Runtime, SessionOptions};
@@ -159,6 +168,30 @@ impl Runtime {
             Err(error) => RuntimeError::Store(error),
         }
     }
+
+    /// Claims the session, and opens its directory once the former driver has released it.
+    pub(super) async fn await_release(
+        &self,
+        agent: &Agent,
+        session: SessionId,
+    ) -> Result<Option<OpenedWorkspace>, RuntimeError> {
+        let claim = self.store().claim(session, self.owner().clone(), ClaimMode::TakeOver);
+        let claim = claim.await?;
+        let until = Instant::now() + LONGEST_HANDOVER;
+        let opened = loop {
+            let opened = self.workspace_of(agent, session).await;
+            match opened.as_ref().err().and_then(|error| holder(error, session)) {
+                None => break opened,
+                Some(_) if Instant::now() < until => tokio::time::sleep(TRY_EVERY).await,
+                Some((path, holder)) => {
+                    break Err(RuntimeError::DirectoryNotReleased { session, directory: path, holder });
+                }
+            }
+        };
+        // Opening the session claims it again.
+        self.store().release(claim).await?;
+        opened
+    }
 }
 
 /// A directory that the changes of a session are applied to.
@@ -187,4 +220,21 @@ fn recorded_directory(view: &JournalView) -> Result<Option<WorkspaceSpec>, Runti
         };
     };
     Ok(Some(WorkspaceSpec::new(directory)))
+}
+
+/// Maximum time for the former driver to release the directory. It includes that for handlers that are slow to stop.
+const LONGEST_HANDOVER: Duration = Duration::from_secs(15);
+
+/// Interval at which the directory is tried again.
+const TRY_EVERY: Duration = Duration::from_millis(50);
+
+/// Returns the directory and its holder, if the directory is held by this session.
+pub(super) fn holder(error: &RuntimeError, session: SessionId) -> Option<(String, String)> {
+    let RuntimeError::Directory { cause, .. } = error else { return None };
+    match cause.downcast_ref::<WorkspaceError>() {
+        Some(held @ WorkspaceError::Held { path, holder }) if held.is_held_by(session) => {
+            Some((path.clone(), holder.clone()))
+        }
+        _ => None,
+    }
 }

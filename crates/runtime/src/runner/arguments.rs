@@ -10,7 +10,7 @@ use backstitch_core::tool::{ToolName, ToolSpec};
 use jsonschema::Validator;
 use serde_json::{Map, Value};
 
-use crate::schema;
+use crate::contract::{excerpt, problems};
 
 /// Why arguments are refused, for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Validators {
         };
         let validator = self.validator(tool)?;
         let value = Value::Object(object.clone());
-        match (schema::problems(&validator, &value, "the arguments"), value) {
+        match (problems(&validator, &value, "the arguments"), value) {
             (None, Value::Object(object)) => Ok(object),
             (problems, _) => {
                 let problems = problems.unwrap_or_default();
@@ -76,7 +76,7 @@ impl Validators {
 fn unparsable(tool: &ToolSpec, arguments: &Arguments) -> String {
     let text = arguments.text();
     let problem = match serde_json::from_str::<Value>(&text) {
-        Ok(other) => format!("expected a JSON object, got {}", schema::excerpt(&other)),
+        Ok(other) => format!("expected a JSON object, got {}", excerpt(&other)),
         Err(error) => format!("they are not JSON: {error}"),
     };
     format!("the arguments of {} cannot be read: {problem}", tool.name)

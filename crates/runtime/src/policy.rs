@@ -1,4 +1,6 @@
-//! Persons as policies.
+//! Policies without a provider: functions and people.
+//!
+//! A function may be a person at a prompt, a rule, or a model behind another interface.
 //!
 //! A question to a person waits durably: the session pauses until it receives a message
 //! ([`Runtime::send`](crate::Runtime::send)), which is the answer. It works across processes, since the
@@ -6,12 +8,67 @@
 //! the question, and each later one the next answer. So an agent can ask a person like any other agent, as a
 //! [`SubAgent`](crate::SubAgent).
 
+use std::future::Future;
+use std::sync::Arc;
+
 use backstitch_core::code::ErrorCode;
 use backstitch_core::journal::Role;
 use backstitch_core::message::{Arguments, PolicyName};
 use backstitch_core::ports::{BoxFuture, Policy, PolicyAnswer, PolicyError, PolicyRequest, RequestInfo};
+use backstitch_core::session::BoxError;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+
+type Decide = dyn Fn(PolicyRequest) -> BoxFuture<'static, Result<PolicyAnswer, BoxError>> + Send + Sync;
+
+/// A policy that is a function.
+pub struct FunctionPolicy {
+    name: PolicyName,
+    decide: Arc<Decide>,
+}
+
+impl FunctionPolicy {
+    /// Creates a policy that calls this function.
+    pub fn new<F, W>(name: PolicyName, decide: F) -> Self
+    where
+        F: Fn(PolicyRequest) -> W + Send + Sync + 'static,
+        W: Future<Output = Result<PolicyAnswer, BoxError>> + Send + 'static,
+    {
+        Self { name, decide: Arc::new(move |question| Box::pin(decide(question))) }
+    }
+}
+
+impl Policy for FunctionPolicy {
+    fn name(&self) -> &PolicyName {
+        &self.name
+    }
+
+    fn describe(&self, _: &PolicyRequest) -> RequestInfo {
+        RequestInfo {
+            provider: "function".to_owned(),
+            model: self.name.to_string(),
+            ..RequestInfo::default()
+        }
+    }
+
+    fn decide(
+        &self,
+        question: PolicyRequest,
+        _: RequestInfo,
+    ) -> BoxFuture<'_, Result<PolicyAnswer, PolicyError>> {
+        Box::pin(async move {
+            (self.decide)(question).await.map_err(|source| {
+                let message = source.to_string();
+                PolicyError {
+                    source: Some(source),
+                    ..PolicyError::new(self.name.clone(), ErrorCode::FunctionFailed, message)
+                }
+            })
+        })
+    }
+}
+
+debug_fields!(FunctionPolicy { name });
 
 /// The kind of the error for a person who has not answered yet. The driver pauses the session then.
 pub(crate) const WAITS: &str = ErrorCode::WaitsForPerson.as_str();
@@ -87,4 +144,42 @@ fn answer_of(text: String) -> PolicyAnswer {
         answer = answer.call(call.name, Arguments::from_object(call.arguments));
     }
     answer
+}
+
+/// Fails every request.
+#[derive(Debug)]
+pub(crate) struct NoPolicy(PolicyName);
+
+impl NoPolicy {
+    pub(crate) const NAME: &str = "no-policy";
+}
+
+impl NoPolicy {
+    /// Creates a policy of this name.
+    pub(crate) fn of(name: PolicyName) -> Self {
+        Self(name)
+    }
+}
+
+impl Default for NoPolicy {
+    fn default() -> Self {
+        Self(PolicyName::new(Self::NAME).expect("invariant: the name is one"))
+    }
+}
+
+impl Policy for NoPolicy {
+    fn name(&self) -> &PolicyName {
+        &self.0
+    }
+
+    fn describe(&self, _: &PolicyRequest) -> RequestInfo {
+        RequestInfo::default()
+    }
+
+    fn decide(&self, _: PolicyRequest, _: RequestInfo) -> BoxFuture<'_, Result<PolicyAnswer, PolicyError>> {
+        Box::pin(async {
+            let message = "the agent has neither a model nor a policy";
+            Err(PolicyError::new(self.0.clone(), ErrorCode::NoModel, message))
+        })
+    }
 }
