@@ -147,12 +147,8 @@ impl Driver {
         keeps_files: bool,
     ) -> Result<(), RuntimeError> {
         if keeps_files {
-            let open: Vec<_> = {
-                let state = self.live.state().await;
-                state.view.pending_calls().filter(|call| call.may_have_run()).cloned().collect()
-            };
-            for call in &open {
-                self.live.end_keeping_files(call).await?;
+            for call in self.live.pending_calls(Call::may_have_run).await {
+                self.live.end_keeping_files(&call).await?;
             }
             self.live.adopt_files().await?;
         }

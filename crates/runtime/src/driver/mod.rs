@@ -102,12 +102,8 @@ impl Driver {
     ) -> Self {
         let inbox = Inbox::new(live.clone(), stop.child_token(), cancel);
         let runner = ToolRunner::new(live.clone(), agent.tools.clone())
-            .on_behalf_of(agent.prompt_name(), agent.policy.name().as_str())
             .with_cancellation(inbox.stop.clone())
-            .with_secrets(agent.all_secrets())
-            .with_approval_rules(agent.approval_rules.clone())
-            .called_by(agent.clone(), child::drive_child)
-            .saving(saver.clone());
+            .called_by(agent.clone(), child::drive_child, saver.clone());
         let (inbox, content) = (Arc::new(inbox), Arc::new(Content::new(live.clone())));
         let pauses = Pauses::new(live.clone(), content.clone());
         let asker = Asker {

@@ -41,11 +41,8 @@ impl Calls {
         drift: DriftPolicy,
         keeps_files: bool,
     ) -> Result<Option<DriveOutcome>, RuntimeError> {
-        let open: Vec<Call> = {
-            let state = self.live.state().await;
-            let open = state.view.pending_calls().filter(|call| call.evaluation_id == evaluation);
-            open.filter(|call| call.may_have_run()).cloned().collect()
-        };
+        let is_open = |call: &Call| call.evaluation_id == evaluation && call.may_have_run();
+        let open = self.live.pending_calls(is_open).await;
         self.withdraw_failed(evaluation).await?;
         let (continued, open): (Vec<_>, Vec<_>) = {
             let state = self.live.state().await;

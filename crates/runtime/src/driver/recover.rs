@@ -119,12 +119,8 @@ impl Driver {
     /// Ends the calls that have not begun, because a message of the user takes their place. Nobody has to decide about them
     /// any more.
     async fn set_aside_calls(&self, evaluation: EvaluationId) -> Result<(), RuntimeError> {
-        let pending: Vec<Call> = {
-            let state = self.live.state().await;
-            let pending = state.view.pending_calls().filter(|call| call.evaluation_id == evaluation);
-            pending.filter(|call| !call.may_have_run()).cloned().collect()
-        };
-        for call in pending {
+        let is_unrun = |call: &Call| call.evaluation_id == evaluation && !call.may_have_run();
+        for call in self.live.pending_calls(is_unrun).await {
             let why = format!("{} was not run, because the user gave another instruction", call.name);
             self.end_call_unrun(&call, why).await?;
         }

@@ -13,7 +13,6 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::{
     ApplyFinished, ApplyStarted, Position, WorkspaceIsolated, WorkspaceRevision, WorkspaceRoot,
 };
-use backstitch_core::object::Object;
 use backstitch_core::ports::{
     ConflictResolution, FilePath, IgnoredPaths, MergeConflict, MergedCapture, MovedBranch, PathChange,
     UncoveredPath, Workspace, WorkspaceMerge,
@@ -179,7 +178,7 @@ impl LiveSession {
         let ignored = IgnoredPaths::Merge;
         let merge = WorkspaceMerge { base, theirs, paths: Vec::new(), resolution, ignored };
         let merged = capture_merge(directory.clone(), merge).await?;
-        let report = self.finish_apply(directory, merged, point.position, Vec::new()).await?;
+        let report = self.finish_apply(directory, merged, point.position).await?;
         Ok(Some(ApplyReport { undo: record.undoes.is_some(), ..report }))
     }
 
@@ -239,7 +238,7 @@ impl LiveSession {
             })
             .await?;
         crash_point!("apply.recorded");
-        let report = self.finish_apply(directory, merged, at, Vec::new()).await?;
+        let report = self.finish_apply(directory, merged, at).await?;
         Ok(ApplyReport { undo: undoes.is_some(), ..report })
     }
 
@@ -249,10 +248,8 @@ impl LiveSession {
         directory: Arc<dyn Workspace>,
         merged: MergedCapture,
         at: Position,
-        mut brought: Vec<Object>,
     ) -> Result<ApplyReport, RuntimeError> {
-        let (before, objects) = recorded(merged.before.clone());
-        brought.extend(objects);
+        let (before, mut brought) = recorded(merged.before.clone());
         brought.extend(merged.objects.iter().cloned());
         let (after, target) = (merged.after, directory.clone());
         let restored = blocking(move || {

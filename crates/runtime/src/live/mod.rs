@@ -37,7 +37,7 @@ use backstitch_core::ports::{ClaimMode, Owner, SessionClaim, Store, Workspace};
 use backstitch_core::rng::Seed;
 use backstitch_core::session::Session;
 use backstitch_core::time::{Clock, Timestamp};
-use backstitch_core::view::{DriverPresence, JournalView, SessionStatus};
+use backstitch_core::view::{Call, DriverPresence, JournalView, SessionStatus};
 use tokio::sync::{Mutex, OnceCell, RwLock};
 use tokio_util::task::TaskTracker;
 
@@ -359,6 +359,11 @@ impl LiveSession {
     /// Returns a copy of the current state for reading. Later commits do not change it.
     pub async fn state(&self) -> StateView {
         StateView(Box::new(self.state.lock().await.copy()))
+    }
+
+    /// Returns the calls without a result that `accepts` accepts.
+    pub(crate) async fn pending_calls(&self, accepts: impl Fn(&Call) -> bool) -> Vec<Call> {
+        self.state().await.view.pending_calls().filter(|call| accepts(call)).cloned().collect()
     }
 
     fn this(&self) -> Arc<Self> {

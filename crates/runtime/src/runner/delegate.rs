@@ -26,7 +26,7 @@ use crate::clock::after;
 use crate::error::RuntimeError;
 use crate::fence::catch_panic;
 use crate::heap::boxed;
-use crate::live::depth;
+use crate::live::{Saver, depth};
 use crate::outcome::{DriveOutcome, FinalAnswer};
 
 /// The calling agent, and how its sub-agents are driven.
@@ -36,11 +36,18 @@ pub(super) struct Caller {
 }
 
 impl ToolRunner {
-    /// Sets the calling agent, and how its sub-agents are driven.
-    pub(crate) fn called_by(mut self, agent: Arc<Agent>, drive: DriveChild) -> Self {
-        self.contents = agent.contents;
-        self.caller = Some(Arc::new(Caller { agent, drive }));
-        self
+    /// Sets the calling agent, how its sub-agents are driven, and what saves the session after each call.
+    pub(crate) fn called_by(self, agent: Arc<Agent>, drive: DriveChild, saver: Option<Arc<Saver>>) -> Self {
+        Self {
+            contents: agent.contents,
+            prompt_name: agent.prompt_name(),
+            adapter: agent.policy.name().to_string(),
+            secrets: agent.all_secrets(),
+            rules: agent.approval_rules.clone(),
+            caller: Some(Arc::new(Caller { agent, drive })),
+            saver,
+            ..self
+        }
     }
 
     /// Runs a call of a sub-agent.

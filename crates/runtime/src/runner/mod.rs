@@ -161,22 +161,9 @@ impl ToolRunner {
         }
     }
 
-    /// Sets the prompt that offers the tools, and the adapter of the model, for the log of invocations.
-    pub fn on_behalf_of(mut self, prompt_name: impl Into<String>, adapter: impl Into<String>) -> Self {
-        self.prompt_name = prompt_name.into();
-        self.adapter = adapter.into();
-        self
-    }
-
     /// Redacts these keys in all results of tools.
     pub fn with_secrets(mut self, secrets: Secrets) -> Self {
         self.secrets = secrets;
-        self
-    }
-
-    /// Sets rules about calls, in addition to those of the session.
-    pub fn with_approval_rules(mut self, rules: ApprovalRules) -> Self {
-        self.rules = rules;
         self
     }
 
@@ -196,11 +183,6 @@ impl ToolRunner {
     /// Stops all calls of this runner when the token is cancelled.
     pub fn with_cancellation(mut self, cancel: CancellationToken) -> Self {
         self.cancel = cancel;
-        self
-    }
-
-    pub(crate) fn saving(mut self, saver: Option<Arc<Saver>>) -> Self {
-        self.saver = saver;
         self
     }
 
