@@ -5,9 +5,11 @@
 //! Then its context is revoked first, so that it has no further effects. After that it is notified, aborted
 //! and waited for, and so are its processes. Files are restored only after it has ended. If it does not end
 //! within the grace period, that is reported, and the session cannot continue.
+//! Also the caller of a running call: the call ends when the caller is dropped.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use backstitch_core::ports::BoxFuture;
@@ -16,7 +18,6 @@ use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolOutcome, ToolResul
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::waiter::Waiter;
 use crate::clock::after;
 use crate::fence::panic_message;
 use crate::process::Processes;
@@ -144,4 +145,41 @@ pub(super) fn catch_session_panic<T>(
 ) -> Result<T, SessionError> {
     let done = catch_unwind(AssertUnwindSafe(work));
     done.unwrap_or_else(|payload| Err(SessionError::Panicked { message: panic_message(payload) }))
+}
+
+/// Represents the caller of a running call. It is gone once the future of the call is dropped.
+pub(super) struct Waiter {
+    /// Cancelled with the runner, and when the caller is gone.
+    stop: CancellationToken,
+    is_gone: AtomicBool,
+}
+
+impl Waiter {
+    pub(super) fn new(runner: &CancellationToken) -> Arc<Self> {
+        Arc::new(Self { stop: runner.child_token(), is_gone: AtomicBool::new(false) })
+    }
+
+    /// Marks the caller as gone.
+    pub(super) fn leave(&self) {
+        self.is_gone.store(true, Ordering::SeqCst);
+        self.stop.cancel();
+    }
+
+    /// True if the caller is gone.
+    pub(super) fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::SeqCst)
+    }
+
+    /// Returns the token that stops the call's child session: with the runner, or when the caller is gone.
+    pub(super) fn stop(&self) -> &CancellationToken {
+        &self.stop
+    }
+
+    /// Completes when the caller is gone.
+    pub(super) async fn wait_until_gone(&self) {
+        self.stop.cancelled().await;
+        if !self.is_gone() {
+            std::future::pending::<()>().await;
+        }
+    }
 }

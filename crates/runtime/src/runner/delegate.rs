@@ -14,12 +14,11 @@ use backstitch_core::tool::{Tool, ToolResult};
 use serde_json::{Map, Value};
 
 use super::approval::rules_of;
-use super::attempt::Stop;
+use super::attempt::{Stop, Waiter};
 use super::child::{Child, DriveChild};
 use super::files::Hold;
 use super::request::{CallOutcome, CallRequest};
 use super::result::{Failure, Speaker};
-use super::waiter::Waiter;
 use super::{Attempt, Settlement, ToolRunner, paused};
 use crate::agent::{Agent, Mission, MissionProblem, SubAgent};
 use crate::clock::after;

@@ -10,6 +10,10 @@
 //! A handler may make calls through a runner of its own session. A call holds files and snapshotable resources until it has ended, so a call inside of it that needs them as well would
 //! wait for itself. Two calls that only read share one hold; any other such call is refused before it starts. A handler's
 //! calls are recognized by its task: a call that it makes in a task which it spawned is not, and waits.
+//!
+//! Snapshotable resources are part of the transaction: the first guard that changes one captures the state for a rollback, and
+//! a call that succeeds records the new states. A sub-agent changes resources through the calls of its own
+//! session. For the parent call, all resources that were lent may have changed.
 
 use std::sync::Arc;
 
@@ -18,11 +22,13 @@ use backstitch_core::object::Object;
 use backstitch_core::ports::{
     GuardMode, GuardOutcome, RepositoryChange, RestoreReport, UncoveredPath, Workspace,
 };
-use backstitch_core::tool::{ResourceUse, ToolName, WorkspaceUse};
+use backstitch_core::tool::{ResourceUse, Tool, ToolName, WorkspaceUse};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
+use super::{Attempt, ToolRunner};
+use crate::agent::SubAgent;
 use crate::error::RuntimeError;
-use crate::live::{blocking, recorded};
+use crate::live::{CapturedResource, blocking, recorded};
 
 /// The most omitted files of a rescue that are listed.
 const MOST_LISTED: usize = 1_000;
@@ -215,4 +221,44 @@ pub(super) fn inside<F: Future>(
         outer.push(OuterHold { lock: lock.clone(), shared: hold.shared(), tool: tool.clone() });
     }
     OUTER.scope(outer, handler)
+}
+
+impl ToolRunner {
+    /// Returns how a tool uses snapshotable resources, if the session has any.
+    pub(super) fn resource_use(&self, tool: &Tool) -> ResourceUse {
+        match self.live.resources().registered().next() {
+            Some(_) => tool.spec.resources,
+            None => ResourceUse::None,
+        }
+    }
+
+    /// Captures the resources that a call has changed.
+    pub(super) fn capture_resources(&self, started: &Attempt) -> Result<Vec<CapturedResource>, RuntimeError> {
+        let changed = started.resources.before_changes();
+        let is_lent = self.lends_resources(started);
+        let resources = self.live.resources().registered();
+        let resources = resources.filter(|one| is_lent || changed.contains_key(one.name()));
+        Ok(resources.map(CapturedResource::of).collect::<Result<_, _>>()?)
+    }
+
+    /// Restores the resources to their state before a call. A failure poisons the session.
+    pub(super) async fn restore_resources(&self, started: &Attempt) -> Result<(), RuntimeError> {
+        if self.lends_resources(started) {
+            return self.live.restore_held_resources().await;
+        }
+        let before = started.resources.before_changes();
+        match self.live.resources().restore(&before) {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                started.end_resources(false);
+                let what = format!("the resources before {} could not be restored", started.tool.name());
+                Err(self.live.poison_for(&error, &what).await)
+            }
+        }
+    }
+
+    fn lends_resources(&self, started: &Attempt) -> bool {
+        let lends = self.resource_use(&started.tool) == ResourceUse::Write;
+        lends && SubAgent::behind(&started.tool).is_some()
+    }
 }

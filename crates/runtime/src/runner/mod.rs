@@ -14,12 +14,10 @@ mod files;
 mod finish;
 mod host;
 mod request;
-mod resources;
 mod result;
 mod rollback;
 mod settle;
 mod start;
-mod waiter;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -46,6 +44,7 @@ use crate::tools::Tools;
 pub(crate) use approval::{ApprovalNeed, decision_of, rules_of};
 pub use arguments::{InvalidArguments, check_arguments};
 use arguments::{Refusal, Validators};
+use attempt::Waiter;
 pub(crate) use child::ChildDriver;
 use delegate::Caller;
 use files::Hold;
@@ -53,7 +52,6 @@ pub(crate) use request::{ResumedChild, TurnShares};
 pub use request::{CallOutcome, CallRequest};
 use result::Failure;
 use start::Intent;
-use waiter::Waiter;
 
 /// How often a call that conflicts with another is run again.
 const CONFLICT_RETRIES: u32 = 3;

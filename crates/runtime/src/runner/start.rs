@@ -14,12 +14,11 @@ use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::attempt::{self, AttemptOutcome, Bounds, Stop};
+use super::attempt::{self, AttemptOutcome, Bounds, Stop, Waiter};
 use super::files::{Hold, inside};
 use super::host::Host;
 use super::request::{CallOutcome, CallRequest};
 use super::result::Failure;
-use super::waiter::Waiter;
 use super::{Attempt, Settlement, ToolRunner, paused};
 use crate::agent::SubAgent;
 use crate::error::RuntimeError;
