@@ -130,35 +130,30 @@ impl Runtime {
     }
 
     /// Replaces the system's clock.
-    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
-        self
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ..self }
     }
 
     /// Sets the owner that claims sessions.
-    pub fn with_owner(mut self, owner: Owner) -> Self {
-        self.owner = owner;
-        self
+    pub fn with_owner(self, owner: Owner) -> Self {
+        Self { owner, ..self }
     }
 
     /// Sets the minimum number of records between two snapshots of a session, [`SNAPSHOT_INTERVAL`] by default. A
     /// snapshot is written when the journal has grown by half since the last one, and by this many records.
     /// Sessions are opened from their snapshot and the records after it.
-    pub fn with_snapshot_interval(mut self, records: u64) -> Self {
-        self.snapshot_interval = records;
-        self
+    pub fn with_snapshot_interval(self, records: u64) -> Self {
+        Self { snapshot_interval: records, ..self }
     }
 
     /// Sets the adapters that open models and directories of agents.
-    pub fn with_adapters(mut self, adapters: Arc<dyn Adapters>) -> Self {
-        self.adapters = adapters;
-        self
+    pub fn with_adapters(self, adapters: Arc<dyn Adapters>) -> Self {
+        Self { adapters, ..self }
     }
 
     /// Sets the engines that agents may name.
-    pub fn with_engines(mut self, engines: Arc<dyn Engines>) -> Self {
-        self.engines = Some(engines);
-        self
+    pub fn with_engines(self, engines: Arc<dyn Engines>) -> Self {
+        Self { engines: Some(engines), ..self }
     }
 
     /// Opens the engine of an agent, if it names one.

@@ -32,22 +32,18 @@ use crate::workspace::WorkspaceSpec;
 impl Agent {
     /// Uses a model, named as on the command line: `PROVIDER:MODEL` or `scripted:FILE`. The runtime that
     /// drives the agent opens it.
-    pub fn model(mut self, name: impl Into<String>) -> Self {
-        self.model = Some(name.into());
-        self
+    pub fn model(self, name: impl Into<String>) -> Self {
+        Self { model: Some(name.into()), ..self }
     }
 
     /// Uses a policy: a model, a person, a script or any function.
-    pub fn policy(mut self, policy: impl Policy + 'static) -> Self {
-        self.policy = Arc::new(policy);
-        self.model = None;
-        self
+    pub fn policy(self, policy: impl Policy + 'static) -> Self {
+        Self { policy: Arc::new(policy), model: None, ..self }
     }
 
     /// Sets the system message.
-    pub fn instructions(mut self, text: impl Into<String>) -> Self {
-        self.system = Some(text.into());
-        self
+    pub fn instructions(self, text: impl Into<String>) -> Self {
+        Self { system: Some(text.into()), ..self }
     }
 
     /// Adds tools. Two tools of one name are an error when the agent is used.
@@ -63,31 +59,27 @@ impl Agent {
     /// Sets rules about calls: which run without approval, which need it, and which are denied. They replace
     /// what the tools declare, and apply to the calls of sub-agents as well. They are not recorded in
     /// sessions.
-    pub fn approval_rules(mut self, rules: ApprovalRules) -> Self {
-        self.approval_rules = rules;
-        self
+    pub fn approval_rules(self, rules: ApprovalRules) -> Self {
+        Self { approval_rules: rules, ..self }
     }
 
     /// Works on the files of a directory, or of any other workspace. A path stands for that directory; a
     /// [`WorkspaceSpec`] also says what is left out of it, and how copies of it are set up.
-    pub fn workspace(mut self, workspace: impl Into<WorkspaceSpec>) -> Self {
-        self.files = Some(workspace.into());
-        self
+    pub fn workspace(self, workspace: impl Into<WorkspaceSpec>) -> Self {
+        Self { files: Some(workspace.into()), ..self }
     }
 
     /// Gives each new session a copy of the [directory](Agent::workspace) of its own, so that several sessions and people work
     /// on a project at once. The original is not touched until the changes of a session are
     /// [applied](crate::LiveSession::apply). It has no effect on a workspace that is open already.
-    pub fn isolated(mut self) -> Self {
-        self.is_isolated = true;
-        self
+    pub fn isolated(self) -> Self {
+        Self { is_isolated: true, ..self }
     }
 
     /// Provides resources to its tools. The function is called once per session, so sessions share only what
     /// it shares.
-    pub fn resources(mut self, resources: impl Fn() -> Resources + Send + Sync + 'static) -> Self {
-        self.resources = Some(Arc::new(resources));
-        self
+    pub fn resources(self, resources: impl Fn() -> Resources + Send + Sync + 'static) -> Self {
+        Self { resources: Some(Arc::new(resources)), ..self }
     }
 
     /// Requires an answer of this type. The model receives its schema; the first answer that does not fit is
@@ -102,9 +94,8 @@ impl Agent {
 
     /// Uses a prompt. When an evaluation starts, its name, text and output replace those of the agent, and its
     /// tools are added.
-    pub fn prompt(mut self, prompt: BoundPrompt) -> Self {
-        self.bound = Some(Arc::new(prompt));
-        self
+    pub fn prompt(self, prompt: BoundPrompt) -> Self {
+        Self { bound: Some(Arc::new(prompt)), ..self }
     }
 
     /// Keeps the first error of the definition. It is returned when the agent is used.
@@ -113,27 +104,23 @@ impl Agent {
     }
 
     /// Redacts these keys in all results of its tools, in addition to those of its policy.
-    pub fn secrets(mut self, secrets: Secrets) -> Self {
-        self.secrets = secrets;
-        self
+    pub fn secrets(self, secrets: Secrets) -> Self {
+        Self { secrets, ..self }
     }
 
     /// Limits what an evaluation may spend.
-    pub fn budget(mut self, budget: Limits) -> Self {
-        self.budget = Some(budget);
-        self
+    pub fn budget(self, budget: Limits) -> Self {
+        Self { budget: Some(budget), ..self }
     }
 
     /// Sets what happens to an answer that reached its token limit.
-    pub fn on_truncation(mut self, on_truncation: OnTruncation) -> Self {
-        self.on_truncation = on_truncation;
-        self
+    pub fn on_truncation(self, on_truncation: OnTruncation) -> Self {
+        Self { on_truncation, ..self }
     }
 
     /// Sets the prices of models.
-    pub fn prices(mut self, prices: Prices) -> Self {
-        self.prices = prices;
-        self
+    pub fn prices(self, prices: Prices) -> Self {
+        Self { prices, ..self }
     }
 
     /// Adds another model for requests that the model before it does not answer.
@@ -143,15 +130,13 @@ impl Agent {
     }
 
     /// Sets the context window of its model, in tokens.
-    pub fn window(mut self, tokens: impl Into<Option<u64>>) -> Self {
-        self.window = tokens.into();
-        self
+    pub fn window(self, tokens: impl Into<Option<u64>>) -> Self {
+        Self { window: tokens.into(), ..self }
     }
 
     /// Limits how much active time an evaluation has.
-    pub fn deadline(mut self, deadline: Duration) -> Self {
-        self.deadline = Some(deadline);
-        self
+    pub fn deadline(self, deadline: Duration) -> Self {
+        Self { deadline: Some(deadline), ..self }
     }
 
     /// Limits the number of answers in an evaluation. An agent with a machine of its own, such as one that
@@ -169,21 +154,18 @@ impl Agent {
     }
 
     /// Sets the retries of a policy that could not answer.
-    pub fn backoff(mut self, backoff: Backoff) -> Self {
-        self.backoff = backoff;
-        self
+    pub fn backoff(self, backoff: Backoff) -> Self {
+        Self { backoff, ..self }
     }
 
     /// Limits the nesting of sub-agents. A sub-agent is bound by its own limit and by that of its parent.
-    pub fn max_depth(mut self, depth: u32) -> Self {
-        self.max_depth = depth;
-        self
+    pub fn max_depth(self, depth: u32) -> Self {
+        Self { max_depth: depth, ..self }
     }
 
     /// Sets the form of its answer.
-    pub fn output(mut self, output: OutputContract) -> Self {
-        self.output = Some(Arc::new(output));
-        self
+    pub fn output(self, output: OutputContract) -> Self {
+        Self { output: Some(Arc::new(output)), ..self }
     }
 
     /// Returns the agent with a rendered prompt: its name, its text, its output, and its tools in addition to
@@ -210,21 +192,18 @@ impl Agent {
     }
 
     /// Shortens long conversations by a strategy. Agents that answer with programs have one of their own.
-    pub fn compression(mut self, strategy: Arc<dyn TranscriptCompression>) -> Self {
-        self.compression = Some(strategy);
-        self
+    pub fn compression(self, strategy: Arc<dyn TranscriptCompression>) -> Self {
+        Self { compression: Some(strategy), ..self }
     }
 
     /// Replaces the state machine that makes evaluations of answers and results.
-    pub fn machinery(mut self, machinery: Arc<dyn MachineFactory>) -> Self {
-        self.machinery = Some(machinery);
-        self
+    pub fn machinery(self, machinery: Arc<dyn MachineFactory>) -> Self {
+        Self { machinery: Some(machinery), ..self }
     }
 
     /// Registers reducers, policies and observers of slices in every session that it drives.
-    pub fn set_up(mut self, set_up: impl Fn(&mut Session) + Send + Sync + 'static) -> Self {
-        self.set_up = Arc::new(set_up);
-        self
+    pub fn set_up(self, set_up: impl Fn(&mut Session) + Send + Sync + 'static) -> Self {
+        Self { set_up: Arc::new(set_up), ..self }
     }
 
     /// Registers more, after the functions that are registered already.
@@ -239,23 +218,19 @@ impl Agent {
 
     /// Adds contents to `tracing` spans: texts, arguments and results. By default spans hold only names,
     /// numbers and kinds of errors. Sub-agents inherit the setting.
-    pub fn contents_in_spans(mut self) -> Self {
-        self.contents = Contents::Included;
-        self
+    pub fn contents_in_spans(self) -> Self {
+        Self { contents: Contents::Included, ..self }
     }
 
     /// Sets the definition of the agent as data without secrets.
-    pub fn definition(mut self, definition: Value) -> Self {
-        self.definition = definition;
-        self.definition_in = None;
-        self
+    pub fn definition(self, definition: Value) -> Self {
+        Self { definition, definition_in: None, ..self }
     }
 
     /// Sets the function that sets the directory of the [definition](Agent::definition()), for sessions with files on a
     /// disk. They may work in a copy of the agent's directory.
-    pub fn definition_in(mut self, definition_in: fn(Value, &Path) -> Value) -> Self {
-        self.definition_in = Some(definition_in);
-        self
+    pub fn definition_in(self, definition_in: fn(Value, &Path) -> Value) -> Self {
+        Self { definition_in: Some(definition_in), ..self }
     }
 
     /// Returns the program that does the work, if it is not a model.

@@ -88,9 +88,8 @@ impl Fallback {
 
     /// Sets the context window of its model, in tokens.
     #[must_use]
-    pub fn with_window(mut self, tokens: impl Into<Option<u64>>) -> Self {
-        self.window = tokens.into();
-        self
+    pub fn with_window(self, tokens: impl Into<Option<u64>>) -> Self {
+        Self { window: tokens.into(), ..self }
     }
 
     /// Returns the policy; `None` before a runtime has opened the model.

@@ -98,16 +98,14 @@ impl EventStream {
 
     /// Makes the stream end once all records were returned and no process drives the session. Without this, a
     /// stream of a session that is not driven waits for the next run.
-    pub fn until_idle(mut self) -> Self {
-        self.ends_when_idle = true;
-        self
+    pub fn until_idle(self) -> Self {
+        Self { ends_when_idle: true, ..self }
     }
 
     /// Includes content that is too large for a record, such as texts above 64 KiB, in the messages of records. By
     /// default such records refer to it.
-    pub fn with_content(mut self) -> Self {
-        self.has_content = true;
-        self
+    pub fn with_content(self) -> Self {
+        Self { has_content: true, ..self }
     }
 
     /// Continues with the record at this position.

@@ -160,28 +160,24 @@ impl ToolRunner {
     }
 
     /// Redacts these keys in all results of tools.
-    pub fn with_secrets(mut self, secrets: Secrets) -> Self {
-        self.secrets = secrets;
-        self
+    pub fn with_secrets(self, secrets: Secrets) -> Self {
+        Self { secrets, ..self }
     }
 
     /// Sets how long a stopped handler may take to end.
-    pub fn with_grace(mut self, grace: Duration) -> Self {
-        self.grace = Some(grace);
-        self
+    pub fn with_grace(self, grace: Duration) -> Self {
+        Self { grace: Some(grace), ..self }
     }
 
     /// Sets how many bytes of new content are saved of the files that a failed call leaves, before they are
     /// restored. Larger files are listed by path and size.
-    pub fn with_rescue_budget(mut self, bytes: u64) -> Self {
-        self.rescue_bytes = bytes;
-        self
+    pub fn with_rescue_budget(self, bytes: u64) -> Self {
+        Self { rescue_bytes: bytes, ..self }
     }
 
     /// Stops all calls of this runner when the token is cancelled.
-    pub fn with_cancellation(mut self, cancel: CancellationToken) -> Self {
-        self.cancel = cancel;
-        self
+    pub fn with_cancellation(self, cancel: CancellationToken) -> Self {
+        Self { cancel, ..self }
     }
 
     /// Returns the tools of this runner.

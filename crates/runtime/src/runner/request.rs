@@ -97,10 +97,8 @@ impl CallRequest {
 
     /// Sets the turn and the step that its result belongs to.
     #[must_use]
-    pub fn in_turn(mut self, turn: u64, step_num: Option<u64>) -> Self {
-        self.turn = turn;
-        self.step_num = step_num;
-        self
+    pub fn in_turn(self, turn: u64, step_num: Option<u64>) -> Self {
+        Self { turn, step_num, ..self }
     }
 }
 
