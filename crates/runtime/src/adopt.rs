@@ -24,7 +24,7 @@ use backstitch_core::view::{ConversationState, FoldError, FoldProblem, JournalVi
 use crate::agent::Agent;
 use crate::driver::Driver;
 use crate::entropy;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::live::LiveSession;
 use crate::runtime::{Runtime, SessionOptions};
 
@@ -37,7 +37,7 @@ pub(crate) struct Export {
 }
 
 impl Export {
-    pub(crate) fn of_snapshot(snapshot: &Snapshot) -> Result<Self, RuntimeError> {
+    pub(crate) fn of_snapshot(snapshot: &Snapshot) -> Result<Self> {
         let in_slice = |slice: &str, source: SessionError| SnapshotRestoreError::Slice {
             slice: slice.to_owned(),
             source: Box::new(source),
@@ -56,7 +56,7 @@ impl Export {
         })
     }
 
-    pub(crate) fn of_conversation(conversation: &ConversationState) -> Result<Self, RuntimeError> {
+    pub(crate) fn of_conversation(conversation: &ConversationState) -> Result<Self> {
         conversation.check()?;
         Ok(Self {
             slices: Vec::new(),
@@ -76,7 +76,7 @@ impl Runtime {
         agent: Agent,
         snapshot: &Snapshot,
         options: SessionOptions,
-    ) -> Result<Driver, RuntimeError> {
+    ) -> Result<Driver> {
         let live = self.adopt(&agent, Export::of_snapshot(snapshot)?, options).await?;
         Ok(Driver::new(live, agent))
     }
@@ -89,7 +89,7 @@ impl Runtime {
         agent: Agent,
         conversation: &ConversationState,
         options: SessionOptions,
-    ) -> Result<Driver, RuntimeError> {
+    ) -> Result<Driver> {
         let live = self.adopt(&agent, Export::of_conversation(conversation)?, options).await?;
         Ok(Driver::new(live, agent))
     }
@@ -100,7 +100,7 @@ impl Runtime {
         agent: &Agent,
         export: Export,
         options: SessionOptions,
-    ) -> Result<Arc<LiveSession>, RuntimeError> {
+    ) -> Result<Arc<LiveSession>> {
         let Export { slices: mut state, messages, mut provenance, mut objects } = export;
         let spilled: Vec<Arc<InnerMessage>> = messages
             .iter()
@@ -141,7 +141,7 @@ impl Runtime {
         agent: &Agent,
         options: &SessionOptions,
         state: Vec<StoredSlice>,
-    ) -> Result<SessionCreated, RuntimeError> {
+    ) -> Result<SessionCreated> {
         let seed = options.seed.map_or_else(entropy::seed, Ok)?;
         let session_id = options.id.map_or_else(|| self.new_id(), Ok)?;
         Ok(SessionCreated {
@@ -159,7 +159,7 @@ impl Runtime {
         created: &SessionCreated,
         messages: &[Arc<InnerMessage>],
         objects: Vec<Object>,
-    ) -> Result<Vec<Object>, RuntimeError> {
+    ) -> Result<Vec<Object>> {
         let view = folded(created)?;
         let mut session = view.session(self.clock().clone());
         agent.set_up_session(&mut session);
@@ -210,7 +210,7 @@ impl Runtime {
         agent: Agent,
         snapshot: &CompositeSnapshot,
         options: SessionOptions,
-    ) -> Result<Driver, RuntimeError> {
+    ) -> Result<Driver> {
         let resources = options.resources.clone().with_workspace(options.workspace.clone());
         let states = snapshot.resources.clone();
         let checked = tokio::task::spawn_blocking(move || resources.check_restore(&states)).await;

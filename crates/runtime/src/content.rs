@@ -6,7 +6,7 @@ use backstitch_core::journal::InnerMessage;
 use backstitch_core::ports::{Store, content_of};
 use serde_json::Value;
 
-use crate::error::RuntimeError;
+use crate::error::Result;
 
 /// Returns the arguments of a message with a call, which has all of its content.
 pub(crate) fn arguments_of(message: &InnerMessage) -> Value {
@@ -20,7 +20,7 @@ pub(crate) fn arguments_of(message: &InnerMessage) -> Value {
 }
 
 /// Returns a message with content that is too large for its record.
-pub async fn with_content(store: &dyn Store, message: &InnerMessage) -> Result<InnerMessage, RuntimeError> {
+pub async fn with_content(store: &dyn Store, message: &InnerMessage) -> Result<InnerMessage> {
     let mut contents = HashMap::new();
     for id in message.object_refs() {
         let found = content_of(store.object(id).await)?;

@@ -394,6 +394,9 @@ pub enum RuntimeError {
     NoAsyncRuntime,
 }
 
+/// The result of what can fail with a [`RuntimeError`].
+pub(crate) type Result<T, E = RuntimeError> = std::result::Result<T, E>;
+
 impl RuntimeError {
     /// Returns the word that is recorded for the error: its code, or the kind that a policy chose.
     pub fn kind(&self) -> &str {
@@ -508,7 +511,7 @@ impl From<BundleError> for RuntimeError {
 
 impl DriveOutcome {
     /// Returns the answer. Any other outcome is an error.
-    pub fn answer(self) -> Result<FinalAnswer, RuntimeError> {
+    pub fn answer(self) -> Result<FinalAnswer> {
         match self {
             Self::Completed(answered) => Ok(answered),
             Self::Paused {

@@ -14,7 +14,7 @@ use backstitch_core::ports::{
 };
 use futures_util::future::join_all;
 
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::live::{fold_view, load_view};
 use crate::runtime::Runtime;
 
@@ -70,7 +70,7 @@ impl Runtime {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn sessions(&self, query: SessionQuery) -> Result<SessionPage, RuntimeError> {
+    pub async fn sessions(&self, query: SessionQuery) -> Result<SessionPage> {
         let missing = self.missing().await?;
         if missing.is_empty() {
             return Ok(self.store().query(query).await?);
@@ -85,7 +85,7 @@ impl Runtime {
     }
 
     /// The number of sessions that a query selects from its cursor on, on all pages.
-    pub async fn count_sessions(&self, query: SessionQuery) -> Result<u64, RuntimeError> {
+    pub async fn count_sessions(&self, query: SessionQuery) -> Result<u64> {
         let all = SessionQuery { limit: usize::MAX, ..query.clone() };
         match self.missing().await?.is_empty() {
             true => Ok(self.store().count(query).await?),
@@ -95,13 +95,13 @@ impl Runtime {
 
     /// The sessions that have not answered and that no process drives: after a crash, those to resume. Those of sub-agents are
     /// left out: resuming their parents resumes them.
-    pub async fn interrupted_sessions(&self) -> Result<Vec<SessionId>, RuntimeError> {
+    pub async fn interrupted_sessions(&self) -> Result<Vec<SessionId>> {
         self.roots_with([IndexedStatus::Interrupted, IndexedStatus::Stopped]).await
     }
 
     /// The sessions that a process should resume when it starts: those that are [interrupted](Self::interrupted_sessions), and those that
     /// [`Runtime::shutdown`](crate::Runtime::shutdown) has paused. Pauses that wait for a decision are left out.
-    pub async fn recoverable(&self) -> Result<Vec<SessionId>, RuntimeError> {
+    pub async fn recoverable(&self) -> Result<Vec<SessionId>> {
         let mut sessions = self.interrupted_sessions().await?;
         for session in self.roots_with([IndexedStatus::Paused]).await? {
             let stopped = self.view(session).await?.stopped().map(|stopped| stopped.reason);
@@ -112,10 +112,7 @@ impl Runtime {
         Ok(sessions)
     }
 
-    async fn roots_with(
-        &self,
-        statuses: impl IntoIterator<Item = IndexedStatus>,
-    ) -> Result<Vec<SessionId>, RuntimeError> {
+    async fn roots_with(&self, statuses: impl IntoIterator<Item = IndexedStatus>) -> Result<Vec<SessionId>> {
         let query = SessionQuery::roots().with_order(SessionOrder::OldestFirst).with_limit(1_000);
         let mut query = statuses.into_iter().fold(query, SessionQuery::with_status);
         let mut sessions = Vec::new();
@@ -131,13 +128,13 @@ impl Runtime {
 
     /// Summarizes the sessions that are not indexed, one after the other, and reports progress. It may be dropped or killed at any
     /// time: what was written stays, and the next call continues. Sessions that cannot be read are skipped.
-    pub async fn index(&self, progress: impl FnMut(IndexProgress)) -> Result<IndexReport, RuntimeError> {
+    pub async fn index(&self, progress: impl FnMut(IndexProgress)) -> Result<IndexReport> {
         let missing = self.store().unindexed(usize::MAX).await?;
         self.index_these(&missing, progress).await
     }
 
     /// Sessions without a current summary, but for those that could not be read before.
-    async fn missing(&self) -> Result<Vec<SessionId>, RuntimeError> {
+    async fn missing(&self) -> Result<Vec<SessionId>> {
         let mut missing = self.store().unindexed(usize::MAX).await?;
         let unreadable = self.registry().unreadable.lock().unwrap_or_else(PoisonError::into_inner);
         missing.retain(|session| !unreadable.contains(session));
@@ -148,7 +145,7 @@ impl Runtime {
         &self,
         missing: &[SessionId],
         mut progress: impl FnMut(IndexProgress),
-    ) -> Result<IndexReport, RuntimeError> {
+    ) -> Result<IndexReport> {
         let (mut report, mut done) = (IndexReport::default(), 0);
         for group in missing.chunks(GROUP) {
             let mut summaries = Vec::new();
@@ -175,17 +172,13 @@ impl Runtime {
         Ok(report)
     }
 
-    async fn summarize(&self, session: SessionId) -> Result<SessionSummary, RuntimeError> {
+    async fn summarize(&self, session: SessionId) -> Result<SessionSummary> {
         Ok(load_view(&**self.store(), session, None).await?.summary())
     }
 
     /// A page of a store that cannot be written, with the sessions that it has not indexed. Its cursor is the number of sessions
     /// before the next one, in the order of creation.
-    async fn fold_page(
-        &self,
-        query: SessionQuery,
-        missing: &[SessionId],
-    ) -> Result<SessionPage, RuntimeError> {
+    async fn fold_page(&self, query: SessionQuery, missing: &[SessionId]) -> Result<SessionPage> {
         let all = SessionQuery { after: None, limit: usize::MAX, ..query.clone() };
         let page = self.store().query(all).await?;
         let mut found: HashMap<SessionId, IndexedSession> =
@@ -256,7 +249,7 @@ impl Runtime {
         &self,
         repair: IndexRepair,
         mut progress: impl FnMut(IndexProgress),
-    ) -> Result<IndexCheck, RuntimeError> {
+    ) -> Result<IndexCheck> {
         let sessions = self.store().sessions().await?;
         let total = sessions.len();
         let mut check = IndexCheck::default();
@@ -291,10 +284,7 @@ impl Runtime {
     }
 
     /// The summary in the index, and the one that the journal gives. A session that is written meanwhile is read again.
-    async fn compare_summaries(
-        &self,
-        session: SessionId,
-    ) -> Result<(StoredSummary, SessionSummary), RuntimeError> {
+    async fn compare_summaries(&self, session: SessionId) -> Result<(StoredSummary, SessionSummary)> {
         let mut before: Option<Position> = None;
         loop {
             // Snapshots are caches too, so all records are folded.

@@ -5,7 +5,7 @@ use backstitch_core::journal::{Origin, Position, Record, RecordBody};
 use backstitch_core::ports::Store;
 use backstitch_core::view::JournalView;
 
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::live::{load_view, read_records};
 
 /// The states of a session after each of its records.
@@ -19,7 +19,7 @@ pub struct Replay {
 
 impl Replay {
     /// Loads the records of a session.
-    pub async fn of(store: &dyn Store, session: SessionId) -> Result<Self, RuntimeError> {
+    pub async fn of(store: &dyn Store, session: SessionId) -> Result<Self> {
         let records = read_records(store, session, Position::START, None).await?;
         let base = match records.first().map(|record| &record.body) {
             Some(RecordBody::SessionCreated(created)) => match created.origin {
@@ -36,7 +36,7 @@ impl Replay {
     }
 
     /// Returns the next record, and the view after it.
-    pub fn step(&mut self) -> Result<Option<(Record, &JournalView)>, RuntimeError> {
+    pub fn step(&mut self) -> Result<Option<(Record, &JournalView)>> {
         let Some(record) = self.records.next() else { return Ok(None) };
         match (&mut self.view, &record.body) {
             (None, _) => self.view = Some(JournalView::begin(self.base.as_ref(), &record)?),

@@ -25,7 +25,7 @@ use crate::driver::{Driver, ForeignLoop};
 use crate::engine::{EngineLoop, Engines};
 use crate::engine_error::EngineError;
 use crate::entropy;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::history::Fork;
 use crate::live::{LiveSession, SNAPSHOT_INTERVAL, SessionEnvironment, load_view, read_records};
 use crate::observed::ObservedSession;
@@ -157,7 +157,7 @@ impl Runtime {
     }
 
     /// Opens the engine of an agent, if it names one.
-    pub(crate) fn engine_of(&self, agent: &Agent) -> Result<Option<Arc<dyn ForeignLoop>>, RuntimeError> {
+    pub(crate) fn engine_of(&self, agent: &Agent) -> Result<Option<Arc<dyn ForeignLoop>>> {
         let Some(named) = &agent.engine else { return Ok(None) };
         let engines = self.engines.as_ref().ok_or_else(|| EngineError::Unavailable {
             agent: prompt_path(&agent.ns, &agent.key),
@@ -203,12 +203,12 @@ impl Runtime {
     /// assert_ne!(options.id, Some(runtime.new_id()?));
     /// # Ok::<(), backstitch_runtime::RuntimeError>(())
     /// ```
-    pub fn new_id(&self) -> Result<SessionId, RuntimeError> {
+    pub fn new_id(&self) -> Result<SessionId> {
         Ok(entropy::fresh_ids(self.clock.clone())?.next())
     }
 
     /// Creates a session. Fails with [`RuntimeError::SessionExists`] if the options name one that exists.
-    pub async fn create(&self, agent: Agent, options: SessionOptions) -> Result<Driver, RuntimeError> {
+    pub async fn create(&self, agent: Agent, options: SessionOptions) -> Result<Driver> {
         let live = self.create_live(&agent, options).await?;
         Ok(Driver::new(live, agent))
     }
@@ -217,7 +217,7 @@ impl Runtime {
         &self,
         agent: &Agent,
         options: SessionOptions,
-    ) -> Result<Arc<LiveSession>, RuntimeError> {
+    ) -> Result<Arc<LiveSession>> {
         if let Some(session) = options.id
             && self.store.head(session).await.is_ok()
         {
@@ -243,12 +243,7 @@ impl Runtime {
     }
 
     /// Opens an existing session, to drive it with this agent.
-    pub async fn open(
-        &self,
-        session: SessionId,
-        agent: Agent,
-        options: SessionOptions,
-    ) -> Result<Driver, RuntimeError> {
+    pub async fn open(&self, session: SessionId, agent: Agent, options: SessionOptions) -> Result<Driver> {
         let live = self.open_live(session, &agent, options).await?;
         Ok(Driver::new(live, agent))
     }
@@ -258,17 +253,13 @@ impl Runtime {
         session: SessionId,
         agent: &Agent,
         options: SessionOptions,
-    ) -> Result<Arc<LiveSession>, RuntimeError> {
+    ) -> Result<Arc<LiveSession>> {
         let set_up = agent.clone();
         self.open_with(session, options, move |session| set_up.set_up_session(session)).await
     }
 
     /// Opens an existing session without an agent. It can be rewound and decided about, but not driven.
-    pub async fn open_idle(
-        &self,
-        session: SessionId,
-        options: SessionOptions,
-    ) -> Result<Arc<LiveSession>, RuntimeError> {
+    pub async fn open_idle(&self, session: SessionId, options: SessionOptions) -> Result<Arc<LiveSession>> {
         self.open_with(session, options, |_| {}).await
     }
 
@@ -277,7 +268,7 @@ impl Runtime {
         session: SessionId,
         options: SessionOptions,
         set_up: impl FnOnce(&mut Session) + Send + 'static,
-    ) -> Result<Arc<LiveSession>, RuntimeError> {
+    ) -> Result<Arc<LiveSession>> {
         let claim = if options.take_over { ClaimMode::TakeOver } else { ClaimMode::IfFree };
         let environment = self.environment(options.workspace, options.resources);
         self.open_in_task(async move { LiveSession::open(environment, session, claim, set_up).await }).await
@@ -289,7 +280,7 @@ impl Runtime {
         definition: Value,
         program: PolicyName,
         options: SessionOptions,
-    ) -> Result<ObservedSession, RuntimeError> {
+    ) -> Result<ObservedSession> {
         let mut agent = Agent::new(program.as_str());
         agent.definition = definition;
         let created = self.created(&agent, &options, Vec::new())?;
@@ -305,7 +296,7 @@ impl Runtime {
         parent: SessionId,
         at: PointSpec,
         options: SessionOptions,
-    ) -> Result<Arc<LiveSession>, RuntimeError> {
+    ) -> Result<Arc<LiveSession>> {
         let seed = options.seed.map_or_else(entropy::seed, Ok)?;
         let id = options.id.map_or_else(|| self.new_id(), Ok)?;
         let environment = self.environment(options.workspace, options.resources);
@@ -314,7 +305,7 @@ impl Runtime {
     }
 
     /// Returns the view of a session without claiming it.
-    pub async fn view(&self, session: SessionId) -> Result<JournalView, RuntimeError> {
+    pub async fn view(&self, session: SessionId) -> Result<JournalView> {
         self.read_off_thread(move |store| async move { load_view(&*store, session, None).await }).await
     }
 
@@ -345,7 +336,7 @@ impl Runtime {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn media(&self, media: &MediaPart) -> Result<Option<Arc<[u8]>>, RuntimeError> {
+    pub async fn media(&self, media: &MediaPart) -> Result<Option<Arc<[u8]>>> {
         let Some(object) = media.url.object_id() else { return Ok(None) };
         match content_of(self.store.object(object).await)? {
             Some(ObjectContent::Bytes(bytes)) => Ok(Some(bytes)),
@@ -354,13 +345,13 @@ impl Runtime {
     }
 
     /// Returns a copy of the durable state of a session. `state.all::<T>()` returns the items of a slice.
-    pub async fn state(&self, session: SessionId) -> Result<Session, RuntimeError> {
+    pub async fn state(&self, session: SessionId) -> Result<Session> {
         Ok(self.view(session).await?.session(self.clock.clone()))
     }
 
     /// Returns the calls of a session and of its sub-agents that wait for a decision. Each names the session
     /// that the decision has to be made in.
-    pub async fn waiting_calls(&self, session: SessionId) -> Result<Vec<WaitingCall>, RuntimeError> {
+    pub async fn waiting_calls(&self, session: SessionId) -> Result<Vec<WaitingCall>> {
         self.read_off_thread(move |store| async move { waiting_calls(&*store, session).await }).await
     }
 
@@ -370,19 +361,19 @@ impl Runtime {
     }
 
     /// Returns the status of a session: running, paused, interrupted or idle.
-    pub async fn status(&self, session: SessionId) -> Result<SessionStatus, RuntimeError> {
+    pub async fn status(&self, session: SessionId) -> Result<SessionStatus> {
         let holder = self.store.holder(session).await?;
         let driver = if holder.is_some() { Presence::Present } else { Presence::Absent };
         Ok(self.view(session).await?.status(driver))
     }
 
     /// Returns the boundaries of all calls of a session, which can be inspected, rewound to and forked from.
-    pub async fn checkpoints(&self, session: SessionId) -> Result<Vec<Checkpoint>, RuntimeError> {
+    pub async fn checkpoints(&self, session: SessionId) -> Result<Vec<Checkpoint>> {
         Ok(self.view(session).await?.checkpoints())
     }
 
     /// Returns the durable records of a session.
-    pub async fn records(&self, session: SessionId) -> Result<Vec<Record>, RuntimeError> {
+    pub async fn records(&self, session: SessionId) -> Result<Vec<Record>> {
         self.read_off_thread(move |store| async move {
             read_records(&*store, session, Position::START, None).await
         })
@@ -391,7 +382,7 @@ impl Runtime {
 
     /// Sends a message to a session, regardless of the process that drives it. If no evaluation is open, the
     /// message starts one when the session is resumed.
-    pub async fn send(&self, session: SessionId, text: &str) -> Result<SentItem, RuntimeError> {
+    pub async fn send(&self, session: SessionId, text: &str) -> Result<SentItem> {
         let (kind, at, data) = (InboxKind::Message, self.clock.now(), Value::String(text.to_owned()));
         let open = self.evaluation_to_stop(session).await?.is_some();
         let item = self.put(session, InboxItem { kind, at, data }).await?;
@@ -400,14 +391,14 @@ impl Runtime {
 
     /// Requests that the open evaluation of a session ends. Later evaluations are not affected. Fails with
     /// [`RuntimeError::NothingToCancel`] if none is open.
-    pub async fn cancel(&self, session: SessionId) -> Result<SentItem, RuntimeError> {
+    pub async fn cancel(&self, session: SessionId) -> Result<SentItem> {
         let none = RuntimeError::NothingToCancel { session };
         self.send_request(session, InboxKind::Cancel, none).await
     }
 
     /// Requests that the open evaluation of a session pauses. Later evaluations are not affected. Fails with
     /// [`RuntimeError::NothingToPause`] if none is open.
-    pub async fn pause(&self, session: SessionId) -> Result<SentItem, RuntimeError> {
+    pub async fn pause(&self, session: SessionId) -> Result<SentItem> {
         let none = RuntimeError::NothingToPause { session };
         self.send_request(session, InboxKind::Pause, none).await
     }
@@ -418,7 +409,7 @@ impl Runtime {
         session: SessionId,
         kind: InboxKind,
         none: RuntimeError,
-    ) -> Result<SentItem, RuntimeError> {
+    ) -> Result<SentItem> {
         let evaluation = self.evaluation_to_stop(session).await?.ok_or(none)?;
         let item = self.put(session, InboxItem::about(kind, evaluation, self.clock.now())).await?;
         Ok(SentItem { v: Version, session, item, open: true })
@@ -426,7 +417,7 @@ impl Runtime {
 
     /// Returns the evaluation that a request to stop is about: the open one. A superseded one counts as open, since the
     /// one that replaces it may not have started yet.
-    async fn evaluation_to_stop(&self, session: SessionId) -> Result<Option<EvaluationId>, RuntimeError> {
+    async fn evaluation_to_stop(&self, session: SessionId) -> Result<Option<EvaluationId>> {
         let view = self.view(session).await?;
         let latest = view.latest_evaluation();
         let open =
@@ -434,7 +425,7 @@ impl Runtime {
         Ok(open.map(|latest| latest.evaluation_id))
     }
 
-    pub(crate) async fn put(&self, session: SessionId, item: InboxItem) -> Result<InboxId, RuntimeError> {
+    pub(crate) async fn put(&self, session: SessionId, item: InboxItem) -> Result<InboxId> {
         Ok(self.store.send(session, item).await?)
     }
 

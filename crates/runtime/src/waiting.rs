@@ -8,7 +8,7 @@ use backstitch_core::view::JournalView;
 use serde_json::Value;
 
 use crate::content::{arguments_of, with_content};
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::live::load_view;
 
 /// A call that waits for a decision of a person.
@@ -47,11 +47,7 @@ impl CallArguments {
 }
 
 /// Returns the arguments of a call. Large ones are fetched from the store.
-pub async fn call_arguments(
-    store: &dyn Store,
-    view: &JournalView,
-    call: CallId,
-) -> Result<CallArguments, RuntimeError> {
+pub async fn call_arguments(store: &dyn Store, view: &JournalView, call: CallId) -> Result<CallArguments> {
     let mut edited = None;
     if let Some(intent) = view.call(call).and_then(|call| call.intent.as_ref()) {
         let mut started = intent.record.clone();
@@ -71,7 +67,7 @@ pub async fn call_arguments(
 pub(crate) fn waiting_calls(
     store: &dyn Store,
     session: SessionId,
-) -> BoxFuture<'_, Result<Vec<WaitingCall>, RuntimeError>> {
+) -> BoxFuture<'_, Result<Vec<WaitingCall>>> {
     Box::pin(async move {
         let view = load_view(store, session, None).await?;
         let mut all = Vec::new();

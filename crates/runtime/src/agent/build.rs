@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use super::{Agent, Backoff, Fallback, OnTruncation, PromptSource};
 use crate::contract::OutputContract;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::policy::NoPolicy;
 use crate::prices::Prices;
 use crate::spans::Contents;
@@ -170,11 +170,7 @@ impl Agent {
 
     /// Returns the agent with a rendered prompt: its name, its text, its output, and its tools in addition to
     /// those of the agent.
-    pub fn rendered_prompt(
-        mut self,
-        bound: &BoundPrompt,
-        rendered: RenderedPrompt,
-    ) -> Result<Self, RuntimeError> {
+    pub fn rendered_prompt(mut self, bound: &BoundPrompt, rendered: RenderedPrompt) -> Result<Self> {
         let prompt = bound.prompt();
         self.ns = prompt.ns().to_owned();
         self.key = prompt.key().to_owned();

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Agent, prompt_path};
 use crate::adapters::Adapters;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 
 /// A reason to ask another model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,7 +105,7 @@ debug_fields!(Fallback { on });
 
 impl Agent {
     /// Opens the models of the fallbacks.
-    pub(super) fn open_fallbacks(&mut self, adapters: &Arc<dyn Adapters>) -> Result<(), RuntimeError> {
+    pub(super) fn open_fallbacks(&mut self, adapters: &Arc<dyn Adapters>) -> Result<()> {
         for fallback in &mut self.fallbacks {
             let Source::Model(model) = &fallback.source else { continue };
             let opened = adapters.model(model).map_err(|error| RuntimeError::Model {

@@ -38,7 +38,7 @@ pub use sub_agent::SubAgent;
 
 use crate::adapters::Adapters;
 use crate::contract::OutputContract;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::policy::NoPolicy;
 use crate::prices::Prices;
 use crate::spans::Contents;
@@ -246,7 +246,7 @@ impl Agent {
 
     /// Returns the agent with its model opened, after a check that the models of its sub-agents can be
     /// opened.
-    pub(crate) fn resolved(&self, adapters: &Arc<dyn Adapters>) -> Result<Self, RuntimeError> {
+    pub(crate) fn resolved(&self, adapters: &Arc<dyn Adapters>) -> Result<Self> {
         if let Some(problem) = &self.problem {
             return Err(RuntimeError::Shared(problem.clone()));
         }

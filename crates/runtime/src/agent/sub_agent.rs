@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 
 use super::{Agent, Mission};
 use crate::adapters::Adapters;
-use crate::error::RuntimeError;
+use crate::error::Result;
 use crate::fence::catch_panic;
 use crate::spans::Contents;
 
@@ -149,7 +149,7 @@ impl SubAgent {
     }
 
     /// Fails if its agent cannot be driven, as far as that is known before a call.
-    pub(crate) fn check(&self, adapters: &Arc<dyn Adapters>) -> Result<(), RuntimeError> {
+    pub(crate) fn check(&self, adapters: &Arc<dyn Adapters>) -> Result<()> {
         match &self.agent {
             Source::Given(agent) => agent.resolved(adapters).map(|_| ()),
             Source::OfCaller(_) => Ok(()),

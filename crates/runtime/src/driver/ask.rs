@@ -28,7 +28,7 @@ use super::inbox::Inbox;
 use super::pause::Pauses;
 use super::question::{answers_left, without_silent};
 use crate::agent::Agent;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::events::LiveKind;
 use crate::heap::boxed;
 use crate::live::{Durable, LiveSession};
@@ -81,11 +81,7 @@ pub(super) struct Asker {
 }
 
 impl Asker {
-    pub(super) async fn ask(
-        &self,
-        evaluation: EvaluationId,
-        machine: &mut dyn Machine,
-    ) -> Result<LoopStep, RuntimeError> {
+    pub(super) async fn ask(&self, evaluation: EvaluationId, machine: &mut dyn Machine) -> Result<LoopStep> {
         if self.is_out_of_time(evaluation) {
             return self.pauses.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await;
         }
@@ -200,7 +196,7 @@ impl Asker {
         agent: &Agent,
         evaluation: EvaluationId,
         shown: Option<VisibleHistory>,
-    ) -> Result<(PolicyRequest, Vec<String>), RuntimeError> {
+    ) -> Result<(PolicyRequest, Vec<String>)> {
         let (transcript, session, turns, view) = {
             let state = self.live.state().await;
             let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
@@ -256,7 +252,7 @@ impl Asker {
         evaluation: EvaluationId,
         turn: u64,
         info: &RequestInfo,
-    ) -> Result<Result<Option<Reservation>, String>, RuntimeError> {
+    ) -> Result<Result<Option<Reservation>, String>> {
         self.live
             .commit(|commit| {
                 let view = commit.view();
@@ -297,7 +293,7 @@ impl Asker {
         evaluation: EvaluationId,
         question: PolicyRequest,
         info: RequestInfo,
-    ) -> Result<AskOutcome, RuntimeError> {
+    ) -> Result<AskOutcome> {
         tokio::select! {
             biased;
             () = self.inbox.stop.cancelled() => {
@@ -333,7 +329,7 @@ impl Asker {
         finished: RequestFinished,
         mut answer: PolicyAnswer,
         reservation: Option<Reservation>,
-    ) -> Result<Vec<Arc<InnerMessage>>, RuntimeError> {
+    ) -> Result<Vec<Arc<InnerMessage>>> {
         let policy = self.agent.policy.name();
         let (evaluation, turn) = (finished.evaluation_id, finished.turn);
         let (mut provider, usage) = (answer.provider.take(), answer.usage);

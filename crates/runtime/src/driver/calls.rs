@@ -17,7 +17,7 @@ use super::pause::Pauses;
 use super::program::CallGate;
 use super::supersede::expand;
 use crate::agent::{Agent, ResumeOptions, SubAgent};
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::live::LiveSession;
 use crate::runner::{CallOutcome, CallRequest, ResumedChild, ToolRunner, TurnShares};
 
@@ -47,7 +47,7 @@ impl Calls {
         evaluation: EvaluationId,
         wanted: Vec<PendingCall>,
         machine: &mut dyn Machine,
-    ) -> Result<LoopStep, RuntimeError> {
+    ) -> Result<LoopStep> {
         if let CallGate::Waits = self.make(evaluation, &wanted).await? {
             return Ok(LoopStep::End(self.pauses.waiting(evaluation).await));
         }
@@ -90,7 +90,7 @@ impl Calls {
         ends: Vec<CallOutcome>,
         is_cancelled: bool,
         machine: &mut dyn Machine,
-    ) -> Result<LoopStep, RuntimeError> {
+    ) -> Result<LoopStep> {
         let mut next = LoopStep::Continue;
         let mut is_out_of_time = false;
         let (mut wanted_sections, mut reasons) = (Vec::new(), Vec::new());
@@ -137,7 +137,7 @@ impl Calls {
         &self,
         evaluation: EvaluationId,
         wanted: &PendingCall,
-    ) -> Result<CallRequest, RuntimeError> {
+    ) -> Result<CallRequest> {
         let (decision, is_approved, is_resume, intent, continued) = {
             let state = self.live.state().await;
             let known = state.view.call(wanted.call_id);
@@ -207,7 +207,7 @@ impl Calls {
 
 /// Returns how the calls ended, or the error that stops the session. If the claim was lost, that error comes
 /// first, since the other calls report only its consequence.
-fn all_ended(mut ends: Vec<Result<CallOutcome, RuntimeError>>) -> Result<Vec<CallOutcome>, RuntimeError> {
+fn all_ended(mut ends: Vec<Result<CallOutcome>>) -> Result<Vec<CallOutcome>> {
     if let Some(lost) = ends.iter().position(|end| matches!(end, Err(RuntimeError::ClaimLost { .. }))) {
         ends.swap(0, lost);
     }

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Driver, DriverParts};
 use crate::agent::{Agent, Mission, ResumeOptions};
-use crate::error::RuntimeError;
+use crate::error::Result;
 use crate::live::LiveSession;
 use crate::outcome::DriveOutcome;
 use crate::runner::ChildDriver;
@@ -22,11 +22,11 @@ pub(super) fn drive_child(
 }
 
 impl ChildDriver for Driver {
-    fn start(&self, mission: Mission) -> BoxFuture<'_, Result<DriveOutcome, RuntimeError>> {
+    fn start(&self, mission: Mission) -> BoxFuture<'_, Result<DriveOutcome>> {
         Box::pin(async { self.and_start_over(self.start(mission).await?).await })
     }
 
-    fn resume(&self, options: ResumeOptions) -> BoxFuture<'_, Result<DriveOutcome, RuntimeError>> {
+    fn resume(&self, options: ResumeOptions) -> BoxFuture<'_, Result<DriveOutcome>> {
         Box::pin(async { self.and_start_over(self.resume(options).await?).await })
     }
 
@@ -37,7 +37,7 @@ impl ChildDriver for Driver {
 
 impl Driver {
     /// Drives the evaluations that replace a superseded one. Expansions are limited, so this terminates.
-    async fn and_start_over(&self, mut ended: DriveOutcome) -> Result<DriveOutcome, RuntimeError> {
+    async fn and_start_over(&self, mut ended: DriveOutcome) -> Result<DriveOutcome> {
         while let DriveOutcome::Superseded { evaluation, .. } = ended {
             ended = self.start_over(evaluation).await?;
         }

@@ -11,7 +11,7 @@ use backstitch_core::view::{Call, CallStatus};
 use serde_json::{Value, json};
 
 use super::calls::Calls;
-use crate::error::RuntimeError;
+use crate::error::Result;
 use crate::fence::catch_task_panic;
 
 /// Names of the steps that are recorded before and after a hook is called.
@@ -21,7 +21,7 @@ const ENDED: &str = "backstitch:compensate:ended";
 impl Calls {
     /// Calls the hooks of external calls that were decided to count as failed, unless they were called
     /// before.
-    pub(super) async fn compensate_failed(&self, evaluation: EvaluationId) -> Result<(), RuntimeError> {
+    pub(super) async fn compensate_failed(&self, evaluation: EvaluationId) -> Result<()> {
         let failed: Vec<(Call, Compensate)> = {
             let state = self.live.state().await;
             let of_this = state.view.calls().filter(|call| call.evaluation_id == evaluation);
@@ -63,7 +63,7 @@ impl Calls {
         tool.compensate.clone().filter(|_| is_owed)
     }
 
-    async fn record_compensation(&self, call: &Call, done: Result<(), String>) -> Result<(), RuntimeError> {
+    async fn record_compensation(&self, call: &Call, done: Result<(), String>) -> Result<()> {
         let (name, id) = (&call.name, call.call_id);
         let text = match &done {
             Ok(()) => format!("{name} (call {id}) was compensated"),

@@ -11,7 +11,7 @@ use backstitch_core::view::{Call, Transcript};
 use serde_json::{Map, Value};
 
 use super::hydrate::{ContentCache, ObjectSource};
-use crate::error::RuntimeError;
+use crate::error::Result;
 use crate::live::LiveSession;
 
 /// Reads messages and calls of a session. Fetched content is cached.
@@ -26,21 +26,18 @@ impl Content {
     }
 
     /// Returns the transcript with all of its content.
-    pub(super) async fn transcript(&self) -> Result<Transcript, RuntimeError> {
+    pub(super) async fn transcript(&self) -> Result<Transcript> {
         let transcript = self.live_transcript().await?;
         self.hydrated.transcript(self.held(), transcript).await
     }
 
     /// Returns the transcript as the session has it, in which large content is only referenced.
-    pub(super) async fn live_transcript(&self) -> Result<Transcript, RuntimeError> {
+    pub(super) async fn live_transcript(&self) -> Result<Transcript> {
         Ok(self.live.state().await.view.transcript()?)
     }
 
     /// Returns the messages of an evaluation with all of their content. No other messages are decoded.
-    pub(super) async fn messages_of(
-        &self,
-        evaluation: EvaluationId,
-    ) -> Result<Vec<Arc<InnerMessage>>, RuntimeError> {
+    pub(super) async fn messages_of(&self, evaluation: EvaluationId) -> Result<Vec<Arc<InnerMessage>>> {
         let mut messages = self.live.state().await.view.messages_of(evaluation)?;
         for message in &mut messages {
             *message = self.message(message).await?;
@@ -54,20 +51,17 @@ impl Content {
     }
 
     /// Returns a message with all of its content.
-    pub(super) async fn message(
-        &self,
-        message: &Arc<InnerMessage>,
-    ) -> Result<Arc<InnerMessage>, RuntimeError> {
+    pub(super) async fn message(&self, message: &Arc<InnerMessage>) -> Result<Arc<InnerMessage>> {
         self.hydrated.message(self.held(), message).await
     }
 
     /// Returns the text of the last answer of an evaluation so far.
-    pub(super) async fn final_text(&self, evaluation: EvaluationId) -> Result<String, RuntimeError> {
+    pub(super) async fn final_text(&self, evaluation: EvaluationId) -> Result<String> {
         Ok(final_text(&self.messages_of(evaluation).await?))
     }
 
     /// Returns the arguments that a call which may have run was started with.
-    pub(super) async fn start_arguments(&self, call: &Call) -> Result<Map<String, Value>, RuntimeError> {
+    pub(super) async fn start_arguments(&self, call: &Call) -> Result<Map<String, Value>> {
         if let Some(intent) = call.latest_intent()
             && let Some(edited) = self.edited_arguments(intent).await?
         {
@@ -81,14 +75,14 @@ impl Content {
     pub(super) async fn edited_arguments(
         &self,
         intent: &Arc<CallStarted>,
-    ) -> Result<Option<Map<String, Value>>, RuntimeError> {
+    ) -> Result<Option<Map<String, Value>>> {
         let mut intent = intent.clone();
         self.held().fetch_large(&mut intent).await?;
         Ok(intent.arguments.as_ref().and_then(Large::inline).cloned())
     }
 
     /// Returns the arguments of a call as its message has them. Large ones are fetched.
-    pub(super) async fn arguments(&self, call: CallId) -> Result<Option<Arguments>, RuntimeError> {
+    pub(super) async fn arguments(&self, call: CallId) -> Result<Option<Arguments>> {
         let transcript = self.live_transcript().await?;
         let Some(message) = transcript.message_of(call) else { return Ok(None) };
         let message = self.message(message).await?;
@@ -96,7 +90,7 @@ impl Content {
     }
 
     /// Returns the history of an evaluation. Content that is too large for records is fetched.
-    pub(super) async fn past(&self, evaluation: EvaluationId) -> Result<EvaluationHistory, RuntimeError> {
+    pub(super) async fn past(&self, evaluation: EvaluationId) -> Result<EvaluationHistory> {
         let mut past = EvaluationHistory::of(&self.live.state().await.view, evaluation)?;
         let before = past.followed.iter_mut().flat_map(|followed| &mut followed.messages);
         for message in before.chain(&mut past.messages) {
@@ -110,7 +104,7 @@ impl Content {
 pub(super) async fn with_content(
     held: ObjectSource<'_>,
     mut past: EvaluationHistory,
-) -> Result<EvaluationHistory, RuntimeError> {
+) -> Result<EvaluationHistory> {
     for record in past.large_records_mut() {
         held.fetch_large(record).await?;
     }

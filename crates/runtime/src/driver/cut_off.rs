@@ -16,7 +16,7 @@ use backstitch_core::message::{MessageBuilder, PolicyName, RoleHint};
 use super::ask::Asker;
 use super::drive::LoopStep;
 use crate::agent::OnTruncation;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::live::LiveSession;
 
 /// The most consecutive answers that are continued without a decision.
@@ -43,7 +43,7 @@ impl Asker {
         evaluation: EvaluationId,
         answer: &[Arc<InnerMessage>],
         machine: &mut dyn Machine,
-    ) -> Result<LoopStep, RuntimeError> {
+    ) -> Result<LoopStep> {
         match TurnState::of(answer) {
             TurnState::Whole | TurnState::Empty | TurnState::Calls => Ok(LoopStep::Continue),
             TurnState::Withheld => Ok(LoopStep::Finish(EvaluationResult::failed(
@@ -86,7 +86,7 @@ impl Asker {
         &self,
         evaluation: EvaluationId,
         answer: &[Arc<InnerMessage>],
-    ) -> Result<Option<Arc<InnerMessage>>, RuntimeError> {
+    ) -> Result<Option<Arc<InnerMessage>>> {
         if !self.agent.machines().continues_answers() {
             return Ok(None);
         }
@@ -96,7 +96,7 @@ impl Asker {
 
     /// Continues an answer that was cut off before the evaluation was resumed, unless a message waits in the
     /// inbox: then that message says how to continue.
-    pub(super) async fn continue_cut_off(&self, evaluation: EvaluationId) -> Result<(), RuntimeError> {
+    pub(super) async fn continue_cut_off(&self, evaluation: EvaluationId) -> Result<()> {
         let Some(answer) = self.cut_off(evaluation).await? else { return Ok(()) };
         if !self.inbox.waiting().await?.iter().any(|(_, item)| item.kind == InboxKind::Message) {
             self.ask_to_continue(evaluation, &answer).await?;
@@ -106,10 +106,7 @@ impl Asker {
 
     /// Returns the last answer of an evaluation if it was cut off, was not accepted, and no message came
     /// after it.
-    pub(super) async fn cut_off(
-        &self,
-        evaluation: EvaluationId,
-    ) -> Result<Option<Vec<Arc<InnerMessage>>>, RuntimeError> {
+    pub(super) async fn cut_off(&self, evaluation: EvaluationId) -> Result<Option<Vec<Arc<InnerMessage>>>> {
         let (messages, accepted, settled) = {
             let state = self.live.state().await;
             let messages = state.view.transcript()?.inner_messages(evaluation);
@@ -126,7 +123,7 @@ impl Asker {
     }
 
     /// Counts the answers at the end of an evaluation that were cut off or interrupted.
-    async fn count_continued_in_a_row(&self, evaluation: EvaluationId) -> Result<usize, RuntimeError> {
+    async fn count_continued_in_a_row(&self, evaluation: EvaluationId) -> Result<usize> {
         let messages = self.messages_of(evaluation).await?;
         let answers = answers_of(&messages);
         let states = answers.values().rev().map(|answer| TurnState::of(answer.iter().copied()));
@@ -134,7 +131,7 @@ impl Asker {
     }
 
     /// Returns the messages of an evaluation, in which large content is only referenced.
-    async fn messages_of(&self, evaluation: EvaluationId) -> Result<Vec<Arc<InnerMessage>>, RuntimeError> {
+    async fn messages_of(&self, evaluation: EvaluationId) -> Result<Vec<Arc<InnerMessage>>> {
         Ok(self.content.live_transcript().await?.inner_messages(evaluation))
     }
 }
@@ -144,7 +141,7 @@ pub(super) async fn say_as_runtime(
     live: &LiveSession,
     evaluation: EvaluationId,
     text: String,
-) -> Result<Arc<InnerMessage>, RuntimeError> {
+) -> Result<Arc<InnerMessage>> {
     live.commit(|commit| {
         let known = commit.view().evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
         let mut builder = MessageBuilder::continue_step(known.turns + 1, commit.session().ids());

@@ -13,7 +13,7 @@ use tracing::Instrument as _;
 use super::Driver;
 use super::ask::OUT_OF_TIME;
 use super::output::OutputCheck;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::fence::joined;
 use crate::heap::boxed;
 use crate::live::Durable;
@@ -56,7 +56,7 @@ impl Drop for StopOnDrop {
 
 impl Driver {
     /// Drives an evaluation from the state in its journal to its end, or to a pause.
-    pub(crate) async fn drive(&self, evaluation: EvaluationId) -> Result<DriveOutcome, RuntimeError> {
+    pub(crate) async fn drive(&self, evaluation: EvaluationId) -> Result<DriveOutcome> {
         let span = spans::evaluation(self.live.id(), evaluation, &self.agent.prompt_name());
         self.live.condition().start_driving();
         let ended = boxed(|| self.drive_on(evaluation)).instrument(span.clone()).await;
@@ -70,7 +70,7 @@ impl Driver {
         ended
     }
 
-    async fn drive_on(&self, evaluation: EvaluationId) -> Result<DriveOutcome, RuntimeError> {
+    async fn drive_on(&self, evaluation: EvaluationId) -> Result<DriveOutcome> {
         if let Some(engine) = &self.engine {
             return engine.drive(self, evaluation).await;
         }
@@ -115,11 +115,7 @@ impl Driver {
     }
 
     /// Processes the items of the inbox, and requests to stop.
-    async fn attend(
-        &self,
-        evaluation: EvaluationId,
-        machine: &mut dyn Machine,
-    ) -> Result<LoopStep, RuntimeError> {
+    async fn attend(&self, evaluation: EvaluationId, machine: &mut dyn Machine) -> Result<LoopStep> {
         let waiting = self.inbox.waiting().await?;
         let stop_requests = self.inbox.requests_for(evaluation, &waiting).await;
         // A request to cancel is consumed when the evaluation ends. Messages that it did not process are left
@@ -150,7 +146,7 @@ impl Driver {
         &self,
         evaluation: EvaluationId,
         mut machine: Box<dyn Machine>,
-    ) -> Result<(Box<dyn Machine>, Advance), RuntimeError> {
+    ) -> Result<(Box<dyn Machine>, Advance)> {
         if !machine.takes_long() {
             let action = machine.next();
             return Ok((machine, Advance::Action(action)));
@@ -185,7 +181,7 @@ impl Driver {
         evaluation: EvaluationId,
         action: MachineAction,
         machine: &mut dyn Machine,
-    ) -> Result<LoopStep, RuntimeError> {
+    ) -> Result<LoopStep> {
         match action {
             MachineAction::Ask => boxed(|| self.asker.ask(evaluation, machine)).await,
             MachineAction::Call(wanted) => boxed(|| self.calls.run(evaluation, wanted, machine)).await,

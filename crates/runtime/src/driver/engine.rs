@@ -13,7 +13,7 @@ use backstitch_core::view::Call;
 
 use super::Driver;
 use super::inbox::{InboxRequests, message_of};
-use crate::error::RuntimeError;
+use crate::error::Result;
 use crate::live::Durable;
 use crate::outcome::DriveOutcome;
 
@@ -25,10 +25,10 @@ pub(crate) trait ForeignLoop: Send + Sync {
         &'a self,
         driver: &'a Driver,
         evaluation: EvaluationId,
-    ) -> BoxFuture<'a, Result<DriveOutcome, RuntimeError>>;
+    ) -> BoxFuture<'a, Result<DriveOutcome>>;
 
     /// Ends what an earlier process has left running, before any file is touched.
-    fn end_survivors<'a>(&'a self, driver: &'a Driver) -> BoxFuture<'a, Result<(), RuntimeError>>;
+    fn end_survivors<'a>(&'a self, driver: &'a Driver) -> BoxFuture<'a, Result<()>>;
 
     /// The end of a sentence about a call without an end, for the program.
     fn without_end(&self, call: &Call) -> &'static str;
@@ -47,10 +47,7 @@ pub(crate) enum StopRequest {
 
 impl Driver {
     /// Returns why the work on an evaluation has to stop, if that is known already.
-    pub(crate) async fn waiting_stop(
-        &self,
-        evaluation: EvaluationId,
-    ) -> Result<Option<StopRequest>, RuntimeError> {
+    pub(crate) async fn waiting_stop(&self, evaluation: EvaluationId) -> Result<Option<StopRequest>> {
         let stop_requests = self.inbox.waiting_requests(evaluation).await?;
         Ok(if self.inbox.cancel.is_cancelled() || !stop_requests.cancels.is_empty() {
             Some(StopRequest::Cancel)
@@ -62,10 +59,7 @@ impl Driver {
     }
 
     /// Records the messages that wait in the inbox, as messages of the user to the program.
-    pub(crate) async fn take_messages(
-        &self,
-        evaluation: EvaluationId,
-    ) -> Result<Vec<Arc<InnerMessage>>, RuntimeError> {
+    pub(crate) async fn take_messages(&self, evaluation: EvaluationId) -> Result<Vec<Arc<InnerMessage>>> {
         let mut taken = Vec::new();
         for (id, item) in self.inbox.waiting().await? {
             // A message that cannot be read is noted by the next evaluation.
@@ -95,7 +89,7 @@ impl Driver {
     }
 
     /// Processes the decisions that wait in the inbox.
-    pub(crate) async fn receive_decisions(&self) -> Result<(), RuntimeError> {
+    pub(crate) async fn receive_decisions(&self) -> Result<()> {
         self.inbox.receive_decisions().await
     }
 
@@ -105,7 +99,7 @@ impl Driver {
         evaluation: EvaluationId,
         reason: PauseReason,
         detail: String,
-    ) -> Result<DriveOutcome, RuntimeError> {
+    ) -> Result<DriveOutcome> {
         let stop_requests = self.inbox.waiting_requests(evaluation).await?;
         let ended = self.pauses.pause_with(evaluation, reason, detail, stop_requests.pauses).await?;
         self.live.flush().await?;
@@ -113,10 +107,7 @@ impl Driver {
     }
 
     /// Returns the messages of an evaluation with all of their content.
-    pub(crate) async fn messages_of(
-        &self,
-        evaluation: EvaluationId,
-    ) -> Result<Vec<Arc<InnerMessage>>, RuntimeError> {
+    pub(crate) async fn messages_of(&self, evaluation: EvaluationId) -> Result<Vec<Arc<InnerMessage>>> {
         self.content.messages_of(evaluation).await
     }
 
@@ -125,7 +116,7 @@ impl Driver {
         &self,
         evaluation: EvaluationId,
         text: &str,
-    ) -> Result<Arc<InnerMessage>, RuntimeError> {
+    ) -> Result<Arc<InnerMessage>> {
         let added = self
             .live
             .commit(|commit| {
@@ -145,7 +136,7 @@ impl Driver {
         &self,
         why: impl Fn(&Call) -> &'static str,
         keeps_files: bool,
-    ) -> Result<(), RuntimeError> {
+    ) -> Result<()> {
         if keeps_files {
             for call in self.live.pending_calls(Call::may_have_run).await {
                 self.live.end_keeping_files(&call).await?;

@@ -16,15 +16,11 @@ use backstitch_core::view::{Call, Evaluation};
 use super::Driver;
 use super::open_calls::was_not_offered;
 use crate::agent::{Fidelity, prompt_path};
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 
 impl Driver {
     /// Fails with [`RuntimeError::PromptMismatch`] if the agent cannot resume the evaluation.
-    pub(super) async fn check_fidelity(
-        &self,
-        evaluation: EvaluationId,
-        fidelity: Fidelity,
-    ) -> Result<(), RuntimeError> {
+    pub(super) async fn check_fidelity(&self, evaluation: EvaluationId, fidelity: Fidelity) -> Result<()> {
         if fidelity == Fidelity::Forced {
             return Ok(());
         }
@@ -52,7 +48,7 @@ impl Driver {
     }
 
     /// Returns the first difference between the prompt's contract now and when the evaluation started.
-    async fn difference(&self, known: &Evaluation) -> Result<Option<String>, RuntimeError> {
+    async fn difference(&self, known: &Evaluation) -> Result<Option<String>> {
         let recorded = self.recorded_system(known.evaluation_id).await?;
         if !is_same_apart_from_redactions(recorded.as_deref(), self.agent.system.as_deref()) {
             return Ok(Some("its system message has changed".to_owned()));
@@ -75,7 +71,7 @@ impl Driver {
     }
 
     /// Returns the system message that an evaluation was started with.
-    async fn recorded_system(&self, evaluation: EvaluationId) -> Result<Option<String>, RuntimeError> {
+    async fn recorded_system(&self, evaluation: EvaluationId) -> Result<Option<String>> {
         let transcript = self.content.live_transcript().await?;
         let first = transcript.inner_messages(evaluation).into_iter().next();
         let Some(first) = first.filter(|first| first.role() == Role::System) else { return Ok(None) };
@@ -84,7 +80,7 @@ impl Driver {
     }
 
     /// Returns why a call without a result can no longer run as it was made, if it cannot.
-    async fn cannot_be_made(&self, known: &Evaluation, call: &Call) -> Result<Option<String>, RuntimeError> {
+    async fn cannot_be_made(&self, known: &Evaluation, call: &Call) -> Result<Option<String>> {
         let name = &call.name;
         let contracts = known.started_with().and_then(|started| started.tools.as_ref());
         // A model may call a tool that does not exist, and receives an error. Without the contracts of an

@@ -11,7 +11,7 @@ use backstitch_core::slices::{PromptExecuted, PromptRendered, RunContext, excerp
 use backstitch_core::view::JournalView;
 
 use super::Driver;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::outcome::DriveOutcome;
 
 impl Driver {
@@ -20,7 +20,7 @@ impl Driver {
         &self,
         evaluation: EvaluationId,
         ending: EvaluationResult,
-    ) -> Result<DriveOutcome, RuntimeError> {
+    ) -> Result<DriveOutcome> {
         self.give_up_calls(evaluation).await?;
         // Requests to stop the evaluation are consumed with it, so that they do not reach the next one.
         let stop_requests = self.inbox.waiting_requests(evaluation).await?;
@@ -45,7 +45,7 @@ impl Driver {
 
     /// Gives up the calls whose child sessions are still open when the evaluation ends. Their changes are
     /// rolled back.
-    async fn give_up_calls(&self, evaluation: EvaluationId) -> Result<(), RuntimeError> {
+    async fn give_up_calls(&self, evaluation: EvaluationId) -> Result<()> {
         let open: Vec<_> = {
             let state = self.live.state().await;
             let open = state.view.pending_calls().filter(|call| call.evaluation_id == evaluation);
@@ -60,10 +60,7 @@ impl Driver {
     }
 
     /// Returns the recorded outcome of an evaluation, once it has ended.
-    pub(super) async fn recorded_outcome(
-        &self,
-        evaluation: EvaluationId,
-    ) -> Result<Option<DriveOutcome>, RuntimeError> {
+    pub(super) async fn recorded_outcome(&self, evaluation: EvaluationId) -> Result<Option<DriveOutcome>> {
         let known = {
             let state = self.live.state().await;
             let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;

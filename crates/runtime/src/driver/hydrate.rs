@@ -16,7 +16,7 @@ use backstitch_core::session::Items;
 use backstitch_core::view::Transcript;
 
 use super::conversation::Conversation;
-use crate::error::RuntimeError;
+use crate::error::Result;
 use crate::live::LiveSession;
 
 /// A cache of fetched content.
@@ -65,7 +65,7 @@ pub(super) enum ObjectSource<'a> {
 }
 
 impl ObjectSource<'_> {
-    async fn content(self, id: ObjectId) -> Result<Option<ObjectContent>, RuntimeError> {
+    async fn content(self, id: ObjectId) -> Result<Option<ObjectContent>> {
         match self {
             Self::By(live) => live.content(id).await,
             Self::In(store) => Ok(content_of(store.object(id).await)?),
@@ -73,7 +73,7 @@ impl ObjectSource<'_> {
     }
 
     /// Fetches the content that is too large for a record.
-    pub(super) async fn fetch_large(self, record: &mut dyn LargeRecord) -> Result<(), RuntimeError> {
+    pub(super) async fn fetch_large(self, record: &mut dyn LargeRecord) -> Result<()> {
         match self {
             Self::By(live) => live.fetch_large(record).await,
             Self::In(store) => Ok(fetch_large(store, record).await?),
@@ -88,7 +88,7 @@ impl ContentCache {
         &self,
         held: ObjectSource<'_>,
         transcript: Transcript,
-    ) -> Result<Transcript, RuntimeError> {
+    ) -> Result<Transcript> {
         let given = transcript.all();
         let known = self.whole.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut whole = known.filter(|known| known.begins(given)).unwrap_or_default();
@@ -105,7 +105,7 @@ impl ContentCache {
         &self,
         held: ObjectSource<'_>,
         message: &Arc<InnerMessage>,
-    ) -> Result<Arc<InnerMessage>, RuntimeError> {
+    ) -> Result<Arc<InnerMessage>> {
         let wanted = message.object_refs();
         if wanted.is_empty() {
             return Ok(message.clone());
@@ -147,7 +147,7 @@ impl ContentCache {
         &self,
         held: ObjectSource<'_>,
         objects: impl IntoIterator<Item = ObjectId>,
-    ) -> Result<MediaBytes, RuntimeError> {
+    ) -> Result<MediaBytes> {
         let mut found = HashMap::new();
         for object in objects {
             let known = self.media.lock().unwrap_or_else(PoisonError::into_inner).get(&object).cloned();

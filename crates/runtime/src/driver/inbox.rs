@@ -24,7 +24,7 @@ use super::drive::Advance;
 use super::start::user_message;
 use crate::agent::Mission;
 use crate::clock::after;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::live::LiveSession;
 
 /// Interval at which the inbox is polled during an action.
@@ -64,7 +64,7 @@ impl Inbox {
     }
 
     /// Returns the items of the inbox, in the order in which they were sent.
-    pub(super) async fn waiting(&self) -> Result<Vec<(InboxId, InboxItem)>, RuntimeError> {
+    pub(super) async fn waiting(&self) -> Result<Vec<(InboxId, InboxItem)>> {
         Ok(self.live.store().inbox(self.live.id()).await?)
     }
 
@@ -104,7 +104,7 @@ impl Inbox {
         id: InboxId,
         item: InboxItem,
         machine: &mut dyn Machine,
-    ) -> Result<(), RuntimeError> {
+    ) -> Result<()> {
         match item.kind {
             InboxKind::Message => match message_of(&item) {
                 Some(mission) => {
@@ -122,7 +122,7 @@ impl Inbox {
     }
 
     /// Processes waiting decisions, before the pause of the session is examined.
-    pub(super) async fn receive_decisions(&self) -> Result<(), RuntimeError> {
+    pub(super) async fn receive_decisions(&self) -> Result<()> {
         let waiting = self.waiting().await?;
         for (id, item) in waiting.into_iter().filter(|(_, item)| item.kind == InboxKind::Resolution) {
             self.decide(id, &item).await?;
@@ -132,7 +132,7 @@ impl Inbox {
 
     /// Applies a decision, and removes the item. After a crash in between, the item is found again and noted
     /// as already decided.
-    async fn decide(&self, id: InboxId, item: &InboxItem) -> Result<(), RuntimeError> {
+    async fn decide(&self, id: InboxId, item: &InboxItem) -> Result<()> {
         let Ok(resolved) = serde_json::from_value::<PauseResolved>(item.data.clone()) else {
             return self.consume_with_note(id, "a decision that cannot be read", item).await;
         };
@@ -149,7 +149,7 @@ impl Inbox {
         evaluation: EvaluationId,
         id: InboxId,
         mission: Mission,
-    ) -> Result<Arc<InnerMessage>, RuntimeError> {
+    ) -> Result<Arc<InnerMessage>> {
         self.live
             .commit(|commit| {
                 let turns = commit.view().evaluation(evaluation).map_or(0, |known| known.turns);
@@ -159,7 +159,7 @@ impl Inbox {
             .await
     }
 
-    async fn consume_with_note(&self, id: InboxId, text: &str, item: &InboxItem) -> Result<(), RuntimeError> {
+    async fn consume_with_note(&self, id: InboxId, text: &str, item: &InboxItem) -> Result<()> {
         self.live
             .commit(|commit| {
                 commit.push(note_of(text, item)).take([id]);
@@ -169,17 +169,14 @@ impl Inbox {
     }
 
     /// Returns the waiting requests to stop an evaluation. They are consumed at its end.
-    pub(super) async fn waiting_requests(
-        &self,
-        evaluation: EvaluationId,
-    ) -> Result<InboxRequests, RuntimeError> {
+    pub(super) async fn waiting_requests(&self, evaluation: EvaluationId) -> Result<InboxRequests> {
         let waiting = self.waiting().await?;
         Ok(self.requests_for(evaluation, &waiting).await)
     }
 
     /// Returns the requests that wait before an evaluation starts, with notes about them. They name other
     /// evaluations.
-    pub(super) async fn late_requests(&self) -> Result<Vec<(InboxId, Note)>, RuntimeError> {
+    pub(super) async fn late_requests(&self) -> Result<Vec<(InboxId, Note)>> {
         let waiting = self.waiting().await?.into_iter();
         let stop_requests =
             waiting.filter(|(_, item)| matches!(item.kind, InboxKind::Cancel | InboxKind::Pause));

@@ -47,7 +47,7 @@ use inbox::Inbox;
 use pause::Pauses;
 
 use crate::agent::Agent;
-use crate::error::RuntimeError;
+use crate::error::Result;
 use crate::events::EventStream;
 use crate::live::{LiveSession, Saver};
 use crate::runner::ToolRunner;
@@ -151,7 +151,7 @@ impl Driver {
     }
 
     /// Saves a checkpoint, if there is a saver.
-    async fn save_checkpoint(&self) -> Result<(), RuntimeError> {
+    async fn save_checkpoint(&self) -> Result<()> {
         match &self.saver {
             Some(saver) => saver.save(&self.live).await,
             None => Ok(()),

@@ -19,7 +19,7 @@ use backstitch_core::view::{Call, CallStatus, Evaluation};
 use super::Driver;
 use super::calls::Calls;
 use crate::agent::{DriftPolicy, SubAgent};
-use crate::error::RuntimeError;
+use crate::error::Result;
 use crate::fence::catch_task_panic;
 use crate::live::{has_files, is_withdrawn};
 use crate::outcome::DriveOutcome;
@@ -40,7 +40,7 @@ impl Calls {
         evaluation: EvaluationId,
         drift: DriftPolicy,
         keeps_files: bool,
-    ) -> Result<Option<DriveOutcome>, RuntimeError> {
+    ) -> Result<Option<DriveOutcome>> {
         let is_open = |call: &Call| call.evaluation_id == evaluation && call.may_have_run();
         let open = self.live.pending_calls(is_open).await;
         self.withdraw_failed(evaluation).await?;
@@ -83,7 +83,7 @@ impl Calls {
     }
 
     /// Ends the calls of sub-agents that a rule denies by now, and rolls back their child sessions. Returns the others.
-    async fn end_denied(&self, continued: Vec<Call>) -> Result<Vec<Call>, RuntimeError> {
+    async fn end_denied(&self, continued: Vec<Call>) -> Result<Vec<Call>> {
         let mut others = Vec::new();
         for call in continued {
             let arguments = self.content.start_arguments(&call).await?;
@@ -99,7 +99,7 @@ impl Calls {
     }
 
     /// Rolls back the child sessions of failed calls, if a crash came before that.
-    async fn withdraw_failed(&self, evaluation: EvaluationId) -> Result<(), RuntimeError> {
+    async fn withdraw_failed(&self, evaluation: EvaluationId) -> Result<()> {
         let failed: Vec<_> = {
             let state = self.live.state().await;
             let failed = state
@@ -118,7 +118,7 @@ impl Calls {
 
     /// True if a call that may have run can run again, or has its outcome now. Otherwise the session waits
     /// for a decision.
-    async fn may_run_again(&self, call: &Call) -> Result<bool, RuntimeError> {
+    async fn may_run_again(&self, call: &Call) -> Result<bool> {
         let decided = call.decision.as_ref().map(|resolved| &resolved.decision);
         let (effect, key) = {
             let view = &self.live.state().await.view;
@@ -182,7 +182,7 @@ impl Calls {
     /// Restores the files to their state before the call that was writing them. Without such a call, or if
     /// they were restored when it was stopped, changes since then are adopted, undone or lead to a pause, and
     /// a missing directory is restored. Returns false if the session has to wait for a decision.
-    async fn restore_before_call(&self, open: &[Call], drift: DriftPolicy) -> Result<bool, RuntimeError> {
+    async fn restore_before_call(&self, open: &[Call], drift: DriftPolicy) -> Result<bool> {
         let writing =
             open.iter().filter(|call| writes(call)).filter_map(|call| Some((call, call.intent.as_ref()?)));
         let last = writing.max_by_key(|(_, intent)| intent.point.position);

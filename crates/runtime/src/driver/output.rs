@@ -15,7 +15,7 @@ use backstitch_core::session::{Draft, Session};
 
 use super::Driver;
 use super::cut_off::{EMPTY, say_as_runtime};
-use crate::error::RuntimeError;
+use crate::error::Result;
 use crate::fence::catch_panic;
 
 /// How often an answer that does not fit, or that is empty, is requested again.
@@ -35,7 +35,7 @@ impl Driver {
         &self,
         evaluation: EvaluationId,
         ending: EvaluationResult,
-    ) -> Result<OutputCheck, RuntimeError> {
+    ) -> Result<OutputCheck> {
         if ending.outcome != EvaluationOutcome::Completed {
             return Ok(OutputCheck::Ends(ending));
         }

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Driver;
 use crate::agent::Mission;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::heap::boxed;
 use crate::live::{Durable, still_waits};
 use crate::runner::CallOutcome;
@@ -77,7 +77,7 @@ pub(crate) type AskedDecision<'a> =
 
 impl Driver {
     /// Returns the open evaluation. Without one, starts it with this mission.
-    pub(crate) async fn open_outside(&self, mission: &str) -> Result<EvaluationId, RuntimeError> {
+    pub(crate) async fn open_outside(&self, mission: &str) -> Result<EvaluationId> {
         let open = self.live.state().await.view.open_evaluation().map(|open| open.evaluation_id);
         match open {
             Some(open) => Ok(open),
@@ -86,7 +86,7 @@ impl Driver {
     }
 
     /// Fails if an evaluation is open that a model or another policy decides in.
-    pub(crate) async fn check_outside(&self) -> Result<(), RuntimeError> {
+    pub(crate) async fn check_outside(&self) -> Result<()> {
         let state = self.live.state().await;
         match state.view.open_evaluation() {
             Some(open) if open.decider.as_ref() != Some(self.agent.policy.name()) => {
@@ -97,10 +97,7 @@ impl Driver {
     }
 
     /// Ends the open evaluation, with its open calls. Files that an interrupted call left are restored.
-    pub(crate) async fn close_outside(
-        &self,
-        why: impl Fn(&Call) -> &'static str,
-    ) -> Result<(), RuntimeError> {
+    pub(crate) async fn close_outside(&self, why: impl Fn(&Call) -> &'static str) -> Result<()> {
         self.live.settle_files().await?;
         self.end_outside_calls(why).await?;
         let open = self.live.state().await.view.open_evaluation().map(|open| open.evaluation_id);
@@ -111,10 +108,7 @@ impl Driver {
     }
 
     /// Ends every call without a result. None of them runs any more.
-    pub(crate) async fn end_outside_calls(
-        &self,
-        why: impl Fn(&Call) -> &'static str,
-    ) -> Result<(), RuntimeError> {
+    pub(crate) async fn end_outside_calls(&self, why: impl Fn(&Call) -> &'static str) -> Result<()> {
         let pending: Vec<Call> = self.live.state().await.view.pending_calls().cloned().collect();
         // The last one first: files are restored to their state before the first one.
         for call in pending.iter().rev() {
@@ -124,7 +118,7 @@ impl Driver {
     }
 
     /// Ends a call without a result, which does not run any more.
-    pub(super) async fn end_call_unrun(&self, call: &Call, why: String) -> Result<(), RuntimeError> {
+    pub(super) async fn end_call_unrun(&self, call: &Call, why: String) -> Result<()> {
         let reason = {
             let state = self.live.state().await;
             let mut pauses = state.view.pauses();
@@ -143,7 +137,7 @@ impl Driver {
         evaluation: EvaluationId,
         call: CallId,
         why: &str,
-    ) -> Result<Option<Arc<InnerMessage>>, RuntimeError> {
+    ) -> Result<Option<Arc<InnerMessage>>> {
         let made = self.live.state().await.view.transcript()?.message_of(call).cloned();
         let Some(made) = made else { return Ok(None) };
         let Some(asked) = made.message.option_call() else { return Ok(None) };
@@ -163,7 +157,7 @@ impl Driver {
     }
 
     /// Records that the pauses about a call have ended, if there are any.
-    async fn end_pause(&self, call: CallId, decision: Decision) -> Result<(), RuntimeError> {
+    async fn end_pause(&self, call: CallId, decision: Decision) -> Result<()> {
         let reason = {
             let state = self.live.state().await;
             state.view.pauses().find(|pause| pause.call_id == Some(call)).map(|pause| pause.reason)
@@ -178,7 +172,7 @@ impl Driver {
     }
 
     /// Returns a visible call.
-    pub(crate) async fn recorded_call(&self, id: CallId) -> Result<Option<RecordedCall>, RuntimeError> {
+    pub(crate) async fn recorded_call(&self, id: CallId) -> Result<Option<RecordedCall>> {
         let (known, result) = {
             let state = self.live.state().await;
             let Some(known) = state.view.call(id).cloned() else { return Ok(None) };
@@ -205,7 +199,7 @@ impl Driver {
         call: NewCall<'_>,
         ends: CallEnds<'_>,
         ask: impl Fn(PendingCall) -> AskedDecision<'a>,
-    ) -> Result<Arc<InnerMessage>, RuntimeError> {
+    ) -> Result<Arc<InnerMessage>> {
         let wanted = self.make_outside(evaluation, &call).await?;
         loop {
             let stop = self.inbox.stop.child_token();
@@ -261,7 +255,7 @@ impl Driver {
         evaluation: EvaluationId,
         call: &NewCall<'_>,
         why: &str,
-    ) -> Result<Arc<InnerMessage>, RuntimeError> {
+    ) -> Result<Arc<InnerMessage>> {
         let why = format!("{} {why}", call.name);
         let may_have_run = self.live.state().await.view.call(call.id).is_some_and(Call::may_have_run);
         if may_have_run {
@@ -275,11 +269,7 @@ impl Driver {
     }
 
     /// Records the message of a call. It is durable before the call changes anything.
-    async fn make_outside(
-        &self,
-        evaluation: EvaluationId,
-        call: &NewCall<'_>,
-    ) -> Result<PendingCall, RuntimeError> {
+    async fn make_outside(&self, evaluation: EvaluationId, call: &NewCall<'_>) -> Result<PendingCall> {
         let arguments = Arguments::from_object(call.arguments.clone());
         let turn = self
             .live
@@ -315,7 +305,7 @@ impl Driver {
         evaluation: EvaluationId,
         call: NewCall<'_>,
         result: &Result<Value, String>,
-    ) -> Result<Arc<InnerMessage>, RuntimeError> {
+    ) -> Result<Arc<InnerMessage>> {
         let made = self.message_of(&call);
         let mut builder = OptionResultBuilder::response_to(&made)?;
         let answer = match result {
@@ -338,7 +328,7 @@ impl Driver {
         wanted: &PendingCall,
         ends: &CallEnds<'_>,
         ask: &impl Fn(PendingCall) -> AskedDecision<'a>,
-    ) -> Result<WaitEnd, RuntimeError> {
+    ) -> Result<WaitEnd> {
         let call = wanted.call_id;
         let mut asked = Some(ask(wanted.clone()));
         loop {

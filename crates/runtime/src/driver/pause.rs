@@ -15,7 +15,7 @@ use backstitch_core::view::JournalView;
 use super::Driver;
 use super::content::Content;
 use super::drive::LoopStep;
-use crate::error::RuntimeError;
+use crate::error::Result;
 use crate::live::{LiveSession, find_view, load_view};
 use crate::outcome::DriveOutcome;
 use crate::runner::{decision_of, rules_of};
@@ -39,7 +39,7 @@ impl Pauses {
         evaluation: EvaluationId,
         reason: PauseReason,
         detail: impl Into<String>,
-    ) -> Result<LoopStep, RuntimeError> {
+    ) -> Result<LoopStep> {
         self.pause_with(evaluation, reason, detail.into(), Vec::new()).await.map(LoopStep::End)
     }
 
@@ -50,7 +50,7 @@ impl Pauses {
         reason: PauseReason,
         detail: String,
         taken: Vec<InboxId>,
-    ) -> Result<DriveOutcome, RuntimeError> {
+    ) -> Result<DriveOutcome> {
         let paused = SessionPaused::new(reason).with_detail(detail.clone());
         self.live
             .commit(|commit| {
@@ -114,10 +114,7 @@ impl Pauses {
 impl Driver {
     /// Returns the decision of a rule about a call that waits for approval, and the rule as its author. If the
     /// call of a child session waits, rules that decide about all of its calls let it continue.
-    pub(super) async fn rule_decision(
-        &self,
-        pause: &SessionPaused,
-    ) -> Result<Option<(Decision, String)>, RuntimeError> {
+    pub(super) async fn rule_decision(&self, pause: &SessionPaused) -> Result<Option<(Decision, String)>> {
         if pause.reason != PauseReason::Approval {
             return Ok(None);
         }
@@ -142,7 +139,7 @@ async fn decision_by_rules(
     view: &JournalView,
     pause: &SessionPaused,
     rules: &ApprovalRules,
-) -> Result<Option<(Decision, String)>, RuntimeError> {
+) -> Result<Option<(Decision, String)>> {
     let Some(call) = pause.call_id.and_then(|id| view.call(id)) else { return Ok(None) };
     let arguments = call_arguments(store, view, call.call_id).await?.current();
     let Some(arguments) = arguments.as_object() else { return Ok(None) };
@@ -154,7 +151,7 @@ fn is_settled<'a>(
     store: &'a dyn Store,
     session: SessionId,
     rules: &'a ApprovalRules,
-) -> BoxFuture<'a, Result<bool, RuntimeError>> {
+) -> BoxFuture<'a, Result<bool>> {
     Box::pin(async move {
         let Some(view) = find_view(store, session).await? else { return Ok(false) };
         for pause in view.pauses() {

@@ -10,7 +10,7 @@ use backstitch_core::machine::PendingCall;
 use backstitch_core::message::{Content, Message, OptionCall, RoleHint};
 
 use super::calls::Calls;
-use crate::error::RuntimeError;
+use crate::error::Result;
 use crate::history::pauses_of;
 use crate::live::Durable;
 
@@ -22,11 +22,7 @@ pub(super) enum CallGate {
 
 impl Calls {
     /// Records messages for the calls that have none yet.
-    pub(super) async fn make(
-        &self,
-        evaluation: EvaluationId,
-        wanted: &[PendingCall],
-    ) -> Result<CallGate, RuntimeError> {
+    pub(super) async fn make(&self, evaluation: EvaluationId, wanted: &[PendingCall]) -> Result<CallGate> {
         let new: Vec<&PendingCall> = wanted.iter().filter(|one| one.made_at.is_some()).collect();
         if new.is_empty() {
             return Ok(CallGate::May);

@@ -17,7 +17,7 @@ use super::content::with_content;
 use super::fit;
 use super::hydrate::{ContentCache, ObjectSource, media_in};
 use crate::agent::Agent;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 
 /// Removes silent answers, which providers refuse.
 pub(super) fn without_silent(messages: Items<InnerMessage>) -> Items<InnerMessage> {
@@ -53,7 +53,7 @@ pub(crate) async fn question_before(
     view: &JournalView,
     evaluation: EvaluationId,
     clock: Arc<dyn Clock>,
-) -> Result<PolicyRequest, RuntimeError> {
+) -> Result<PolicyRequest> {
     let known = view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
     let agent = &*agent.answering(view, evaluation);
     let (hydrated, held) = (ContentCache::default(), ObjectSource::In(store));

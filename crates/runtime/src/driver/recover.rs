@@ -23,7 +23,7 @@ use serde_json::Value;
 use super::Driver;
 use super::drive::millis;
 use crate::agent::{DriftPolicy, ResumeOptions};
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::heap::boxed;
 use crate::live::{Durable, still_waits};
 use crate::outcome::DriveOutcome;
@@ -40,7 +40,7 @@ impl Driver {
     /// evaluation. If the options name an evaluation, only that one is resumed.
     ///
     /// Fails with [`RuntimeError::ConversationNotFound`] when the session has no messages and none wait.
-    pub async fn resume(&self, mut options: ResumeOptions) -> Result<DriveOutcome, RuntimeError> {
+    pub async fn resume(&self, mut options: ResumeOptions) -> Result<DriveOutcome> {
         if options.evaluation.is_some() {
             return boxed(|| self.resume_one(options)).await;
         }
@@ -59,7 +59,7 @@ impl Driver {
         boxed(|| self.and_answer_waiting(ended)).await
     }
 
-    async fn resume_one(&self, mut options: ResumeOptions) -> Result<DriveOutcome, RuntimeError> {
+    async fn resume_one(&self, mut options: ResumeOptions) -> Result<DriveOutcome> {
         crash_point!("recover.before");
         let drift = match options.drift {
             Some(drift) => drift,
@@ -106,7 +106,7 @@ impl Driver {
 
     /// Puts the message of the options into the inbox, where it waits until the evaluation processes it. Returns whether
     /// there was one.
-    pub(crate) async fn put_message(&self, options: &mut ResumeOptions) -> Result<bool, RuntimeError> {
+    pub(crate) async fn put_message(&self, options: &mut ResumeOptions) -> Result<bool> {
         let Some(text) = options.message.take() else { return Ok(false) };
         if text.trim().is_empty() {
             return Err(RuntimeError::EmptyMission);
@@ -118,7 +118,7 @@ impl Driver {
 
     /// Ends the calls that have not begun, because a message of the user takes their place. Nobody has to decide about them
     /// any more.
-    async fn set_aside_calls(&self, evaluation: EvaluationId) -> Result<(), RuntimeError> {
+    async fn set_aside_calls(&self, evaluation: EvaluationId) -> Result<()> {
         let is_unrun = |call: &Call| call.evaluation_id == evaluation && !call.may_have_run();
         for call in self.live.pending_calls(is_unrun).await {
             let why = format!("{} was not run, because the user gave another instruction", call.name);
@@ -129,11 +129,7 @@ impl Driver {
 
     /// Ends the calls of a program that waited for approval: the program that would run them is gone. An evaluation that is
     /// about to be cancelled keeps them, and ends with them.
-    async fn end_waiting_calls(
-        &self,
-        evaluation: EvaluationId,
-        message: Option<&str>,
-    ) -> Result<(), RuntimeError> {
+    async fn end_waiting_calls(&self, evaluation: EvaluationId, message: Option<&str>) -> Result<()> {
         if !self.inbox.waiting_requests(evaluation).await?.cancels.is_empty() {
             return Ok(());
         }
@@ -170,7 +166,7 @@ impl Driver {
         evaluation: EvaluationId,
         options: ResumeOptions,
         drift: DriftPolicy,
-    ) -> Result<DriveOutcome, RuntimeError> {
+    ) -> Result<DriveOutcome> {
         self.set_deadline(evaluation).await;
         let fidelity = options.fidelity;
         self.calls.resume_with(ResumeOptions {
@@ -208,7 +204,7 @@ impl Driver {
     }
 
     /// Records the start of an evaluation that came with a snapshot, and so was never started here.
-    async fn record_start(&self, evaluation: EvaluationId) -> Result<(), RuntimeError> {
+    async fn record_start(&self, evaluation: EvaluationId) -> Result<()> {
         let started = {
             let state = self.live.state().await;
             match state.view.evaluation(evaluation) {
@@ -220,7 +216,7 @@ impl Driver {
         self.live.record_when(vec![started.into()], Durable::WithNext).await
     }
 
-    async fn pick(&self, options: &ResumeOptions) -> Result<EvaluationId, RuntimeError> {
+    async fn pick(&self, options: &ResumeOptions) -> Result<EvaluationId> {
         if let Some(evaluation) = options.evaluation {
             return Ok(evaluation);
         }
@@ -230,11 +226,7 @@ impl Driver {
     }
 
     /// Returns the pause of the session, unless resuming it is what it waits for.
-    async fn waits(
-        &self,
-        evaluation: EvaluationId,
-        options: &ResumeOptions,
-    ) -> Result<Option<DriveOutcome>, RuntimeError> {
+    async fn waits(&self, evaluation: EvaluationId, options: &ResumeOptions) -> Result<Option<DriveOutcome>> {
         let pauses: Vec<Arc<SessionPaused>> = self.live.state().await.view.pauses().cloned().collect();
         // A cancellation needs no decision about a pause, as long as nothing has happened.
         let is_cancelled = !self.inbox.waiting_requests(evaluation).await?.cancels.is_empty();
@@ -292,11 +284,7 @@ impl Driver {
     }
 
     /// Fails with [`RuntimeError::NothingToAccept`] if no answer was cut off, here or in a child session.
-    async fn check_accept(
-        &self,
-        evaluation: EvaluationId,
-        options: &ResumeOptions,
-    ) -> Result<(), RuntimeError> {
+    async fn check_accept(&self, evaluation: EvaluationId, options: &ResumeOptions) -> Result<()> {
         if !options.accept {
             return Ok(());
         }
@@ -317,7 +305,7 @@ impl Driver {
     }
 
     /// Records that an answer that was cut off is accepted.
-    async fn accept(&self, evaluation: EvaluationId) -> Result<(), RuntimeError> {
+    async fn accept(&self, evaluation: EvaluationId) -> Result<()> {
         if self.asker.cut_off(evaluation).await?.is_none() {
             return Ok(());
         }

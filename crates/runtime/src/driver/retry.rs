@@ -20,7 +20,7 @@ use super::Driver;
 use super::ask::Asker;
 use super::drive::millis;
 use crate::agent::Agent;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::events::{LiveKind, Retry};
 use crate::live::Durable;
 use crate::policy::WAITS;
@@ -34,7 +34,7 @@ impl Asker {
         evaluation: EvaluationId,
         question: PolicyRequest,
         info: RequestInfo,
-    ) -> Result<(PolicyAnswer, u32), RuntimeError> {
+    ) -> Result<(PolicyAnswer, u32)> {
         let (backoff, turn) = (agent.backoff, question.turn);
         let mut jitter = jitter_of(self.live.seed().await, turn);
         for attempt in 0_u32.. {

@@ -14,23 +14,19 @@ use super::Driver;
 use super::drive::millis;
 use super::inbox::message_of;
 use crate::agent::Mission;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::live::Durable;
 use crate::outcome::DriveOutcome;
 
 impl Driver {
     /// Starts an evaluation and drives it to its end, or to a pause.
-    pub async fn start(&self, mission: impl Into<Mission>) -> Result<DriveOutcome, RuntimeError> {
+    pub async fn start(&self, mission: impl Into<Mission>) -> Result<DriveOutcome> {
         let evaluation = self.begin(mission.into(), None).await?;
         self.drive(evaluation).await
     }
 
     /// Records the start of an evaluation, with its system message and its mission.
-    pub async fn begin(
-        &self,
-        mission: Mission,
-        parent: Option<EvaluationId>,
-    ) -> Result<EvaluationId, RuntimeError> {
+    pub async fn begin(&self, mission: Mission, parent: Option<EvaluationId>) -> Result<EvaluationId> {
         self.begin_with(vec![mission], parent, Vec::new()).await
     }
 
@@ -43,7 +39,7 @@ impl Driver {
         mut missions: Vec<Mission>,
         parent: Option<EvaluationId>,
         taken: Vec<InboxId>,
-    ) -> Result<EvaluationId, RuntimeError> {
+    ) -> Result<EvaluationId> {
         let none_is_open = |view: &JournalView| match view.open_evaluation() {
             Some(open) => Err(RuntimeError::EvaluationOpen { evaluation: open.evaluation_id }),
             None => Ok(()),
@@ -119,7 +115,7 @@ impl Driver {
         }
     }
 
-    async fn opening(&self, missions: Vec<Mission>) -> Result<Vec<Message>, RuntimeError> {
+    async fn opening(&self, missions: Vec<Mission>) -> Result<Vec<Message>> {
         let ids = self.live.state().await.session.ids().clone();
         let mut messages = Vec::new();
         if let Some(system) = &self.agent.system {
@@ -148,7 +144,7 @@ impl Driver {
     /// Starts an evaluation with the messages that wait in the inbox, and drives it to its end, or to a
     /// pause. Returns `None` if no message waits. Fails with [`RuntimeError::EvaluationOpen`] while an
     /// evaluation is open, since that one processes them itself.
-    pub async fn start_waiting(&self) -> Result<Option<DriveOutcome>, RuntimeError> {
+    pub async fn start_waiting(&self) -> Result<Option<DriveOutcome>> {
         let (mut missions, mut taken) = (Vec::new(), Vec::new());
         for (id, item) in self.inbox.waiting().await? {
             // A message that cannot be read is noted by the next evaluation.
@@ -166,10 +162,7 @@ impl Driver {
 
     /// Answers messages that arrived too late for the driven evaluation. If that one failed, was cancelled or
     /// paused, its outcome is returned, and the messages are answered on the next resume.
-    pub(super) async fn and_answer_waiting(
-        &self,
-        mut ended: DriveOutcome,
-    ) -> Result<DriveOutcome, RuntimeError> {
+    pub(super) async fn and_answer_waiting(&self, mut ended: DriveOutcome) -> Result<DriveOutcome> {
         let is_stopped = || self.inbox.stop.is_cancelled() || self.inbox.cancel.is_cancelled();
         while matches!(ended, DriveOutcome::Completed(_)) && !is_stopped() {
             match self.start_waiting().await? {
@@ -182,7 +175,7 @@ impl Driver {
 }
 
 /// Returns a mission as a message of the user.
-pub(super) fn user_message(mission: Mission, step: u64, ids: &IdStream) -> Result<Message, RuntimeError> {
+pub(super) fn user_message(mission: Mission, step: u64, ids: &IdStream) -> Result<Message> {
     let mut builder = MessageBuilder::continue_step(step, ids);
     builder.person(PolicyName::new("user")?);
     for part in mission.parts {

@@ -16,7 +16,7 @@ use super::Driver;
 use super::drive::LoopStep;
 use super::output::is_by_runtime;
 use crate::agent::Mission;
-use crate::error::RuntimeError;
+use crate::error::Result;
 use crate::live::LiveSession;
 use crate::outcome::DriveOutcome;
 
@@ -29,7 +29,7 @@ pub(super) async fn expand(
     evaluation: EvaluationId,
     sections: Vec<String>,
     reason: String,
-) -> Result<LoopStep, RuntimeError> {
+) -> Result<LoopStep> {
     if expansions_before(&live.state().await.view, evaluation) >= MOST_EXPANSIONS {
         let message = format!(
             "sections of the prompt were opened {MOST_EXPANSIONS} times, and more are wanted: {}",
@@ -56,7 +56,7 @@ pub(super) async fn expand(
 
 impl Driver {
     /// Starts an evaluation that replaces a superseded one, and drives it to its end, or to a pause.
-    pub async fn start_over(&self, superseded: EvaluationId) -> Result<DriveOutcome, RuntimeError> {
+    pub async fn start_over(&self, superseded: EvaluationId) -> Result<DriveOutcome> {
         let messages = self.content.transcript().await?.inner_messages(superseded);
         let by_a_person =
             messages.iter().filter(|message| message.role() == Role::User && !is_by_runtime(message));

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{CallAnswer, CallReply, Engine};
 use crate::agent::AgentEngine;
 use crate::driver::Driver;
-use crate::error::RuntimeError;
+use crate::error::Result;
 use crate::observed::ObservedCall;
 use crate::runner::{ApprovalNeed, rules_of};
 
@@ -27,7 +27,7 @@ pub(super) async fn need(
     engine: &dyn Engine,
     settings: &AgentEngine,
     call: &ObservedCall,
-) -> Result<ApprovalNeed, RuntimeError> {
+) -> Result<ApprovalNeed> {
     let rules = rules_of(driver.session(), &driver.agent().approval_rules).await?;
     let none = Map::new();
     let arguments = call.input.as_object().unwrap_or(&none);

@@ -16,7 +16,7 @@ use super::{Engine, EngineEnd, EngineEvent, EngineRun, EngineStart, budget};
 use crate::agent::AgentEngine;
 use crate::driver::{Driver, ForeignLoop, StopRequest};
 use crate::engine_error::EngineError;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::live::Durable;
 use crate::outcome::DriveOutcome;
 use crate::outside::OutsideCalls;
@@ -47,11 +47,7 @@ impl EngineLoop {
         Self { engine, settings }
     }
 
-    async fn drive_to_end(
-        &self,
-        driver: &Driver,
-        evaluation: EvaluationId,
-    ) -> Result<DriveOutcome, RuntimeError> {
+    async fn drive_to_end(&self, driver: &Driver, evaluation: EvaluationId) -> Result<DriveOutcome> {
         let live = driver.session().clone();
         origin::end_left(&live).await?;
         let directory = live.workspace().and_then(|workspace| workspace.host_directory());
@@ -117,7 +113,7 @@ impl EngineLoop {
         evaluation: EvaluationId,
         work: EngineWork<'_>,
         end: WorkEnd,
-    ) -> Result<DriveOutcome, RuntimeError> {
+    ) -> Result<DriveOutcome> {
         if let WorkEnd::Answered(text) = end {
             work.record_end(text).await?;
             return driver.finish(evaluation, EvaluationResult::completed(None)).await;
@@ -139,7 +135,7 @@ impl EngineLoop {
         driver: &Driver,
         evaluation: EvaluationId,
         stop_request: StopRequest,
-    ) -> Result<DriveOutcome, RuntimeError> {
+    ) -> Result<DriveOutcome> {
         let pause = |reason, detail: &str| driver.pause_engine(evaluation, reason, detail.to_owned());
         match stop_request {
             StopRequest::Cancel => driver.finish(evaluation, EvaluationResult::cancelled()).await,
@@ -154,7 +150,7 @@ impl EngineLoop {
         work: &mut EngineWork<'_>,
         mut run: Box<dyn EngineRun>,
         tools: Option<&OutsideCalls>,
-    ) -> Result<WorkEnd, RuntimeError> {
+    ) -> Result<WorkEnd> {
         let followed = self.follow(work, &mut *run, tools).await;
         run.end().await;
         followed
@@ -165,7 +161,7 @@ impl EngineLoop {
         work: &mut EngineWork<'_>,
         run: &mut dyn EngineRun,
         tools: Option<&OutsideCalls>,
-    ) -> Result<WorkEnd, RuntimeError> {
+    ) -> Result<WorkEnd> {
         let (driver, evaluation) = (work.driver, work.evaluation);
         if let Some(process) = run.process() {
             origin::note_process(driver.session(), self.engine.title(), &process).await?;
@@ -238,11 +234,11 @@ impl ForeignLoop for EngineLoop {
         &'a self,
         driver: &'a Driver,
         evaluation: EvaluationId,
-    ) -> BoxFuture<'a, Result<DriveOutcome, RuntimeError>> {
+    ) -> BoxFuture<'a, Result<DriveOutcome>> {
         Box::pin(self.drive_to_end(driver, evaluation))
     }
 
-    fn end_survivors<'a>(&'a self, driver: &'a Driver) -> BoxFuture<'a, Result<(), RuntimeError>> {
+    fn end_survivors<'a>(&'a self, driver: &'a Driver) -> BoxFuture<'a, Result<()>> {
         Box::pin(origin::end_left(driver.session()))
     }
 

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 
 use super::{EnginePoint, EngineResume};
 use crate::driver::{Driver, STOPPED, WAITED};
-use crate::error::RuntimeError;
+use crate::error::Result;
 use crate::live::{LiveSession, read_records};
 use crate::observed::observed_conversation;
 use crate::process::end_survivors;
@@ -66,7 +66,7 @@ pub(super) struct EngineTask {
 
 /// Returns the task of an evaluation. Messages that wait in the inbox become part of it. If the program has worked on the
 /// evaluation already and no message waits, one that asks it to continue is recorded.
-pub(super) async fn task(driver: &Driver, evaluation: EvaluationId) -> Result<EngineTask, RuntimeError> {
+pub(super) async fn task(driver: &Driver, evaluation: EvaluationId) -> Result<EngineTask> {
     let view = driver.session().state().await.view.clone();
     let (mut history, mut after) = (Vec::new(), Vec::new());
     for earlier in followed(&view, evaluation) {
@@ -210,17 +210,13 @@ fn unfinished_calls(history: &[Arc<InnerMessage>]) -> Option<String> {
 }
 
 /// Records the process of an engine, so that it can be ended after a crash.
-pub(super) async fn note_process(
-    live: &LiveSession,
-    title: &str,
-    process: &ProcessStarted,
-) -> Result<(), RuntimeError> {
+pub(super) async fn note_process(live: &LiveSession, title: &str, process: &ProcessStarted) -> Result<()> {
     let note = Note::new(TOPIC, format!("{title} was started")).with_data(json!({ "process": process }));
     live.record(vec![note.into()]).await
 }
 
 /// Ends the processes of engines that an earlier process has left.
-pub(super) async fn end_left(live: &LiveSession) -> Result<(), RuntimeError> {
+pub(super) async fn end_left(live: &LiveSession) -> Result<()> {
     let records =
         read_records(&**live.store(), live.id(), backstitch_core::journal::Position::START, None).await;
     let mut last = None;

@@ -13,7 +13,7 @@ use super::origin::{REFUSED_AT_STOP, conversation_of};
 use super::{CallAnswer, CallReply, Engine, EngineEvent, ProgramHold, budget};
 use crate::agent::AgentEngine;
 use crate::driver::Driver;
-use crate::error::RuntimeError;
+use crate::error::Result;
 use crate::events::{LiveKind, Retry};
 use crate::live::Durable;
 use crate::observed::{ObservedCall, ObservedResult, ObservedSession};
@@ -47,7 +47,7 @@ impl<'a> EngineWork<'a> {
         engine: &'a dyn Engine,
         settings: &'a AgentEngine,
         evaluation: EvaluationId,
-    ) -> Result<Self, RuntimeError> {
+    ) -> Result<Self> {
         let program = driver.agent().policy.name().clone();
         Ok(Self {
             driver,
@@ -82,11 +82,7 @@ impl<'a> EngineWork<'a> {
     }
 
     /// Records an event. Returns the limit that was reached, once nothing runs any more that may not be interrupted.
-    pub(super) async fn take(
-        &mut self,
-        event: EngineEvent,
-        is_stopping: bool,
-    ) -> Result<Option<String>, RuntimeError> {
+    pub(super) async fn take(&mut self, event: EngineEvent, is_stopping: bool) -> Result<Option<String>> {
         match event {
             EngineEvent::Started { session, transcript, model, version } => {
                 let words = [Some(self.engine.title().to_owned()), version, model].into_iter().flatten();
@@ -202,7 +198,7 @@ impl<'a> EngineWork<'a> {
     }
 
     /// Records the end of the work: calls that are still open have the files of now.
-    pub(super) async fn record_end(&self, text: Option<String>) -> Result<(), RuntimeError> {
+    pub(super) async fn record_end(&self, text: Option<String>) -> Result<()> {
         self.observed.barrier(None).await?;
         let text = text.map(|text| self.secrets.redact(&text).into_owned());
         if let Some(text) = text.filter(|text| self.last_text.as_deref() != Some(text)) {
@@ -212,7 +208,7 @@ impl<'a> EngineWork<'a> {
     }
 
     /// Answers the calls that a person has decided about.
-    pub(super) async fn apply_decisions(&mut self) -> Result<(), RuntimeError> {
+    pub(super) async fn apply_decisions(&mut self) -> Result<()> {
         self.driver.receive_decisions().await?;
         for waiting in std::mem::take(&mut self.waiting) {
             let WaitingCall { id, mut call, reply } = waiting;
@@ -232,12 +228,7 @@ impl<'a> EngineWork<'a> {
     }
 
     /// Refuses a call, and records it with the reason.
-    async fn refuse(
-        &mut self,
-        call: ObservedCall,
-        reply: CallReply,
-        reason: String,
-    ) -> Result<(), RuntimeError> {
+    async fn refuse(&mut self, call: ObservedCall, reply: CallReply, reason: String) -> Result<()> {
         self.refused.insert(call.id.clone());
         let result = ObservedResult { outcome: Err(reason.clone()), elapsed_micros: None };
         self.observed.record_refusal(call, result).await?;
@@ -246,7 +237,7 @@ impl<'a> EngineWork<'a> {
     }
 
     /// Records the result of a call that had no report of its end.
-    async fn result(&self, call: ObservedCall, result: ObservedResult) -> Result<(), RuntimeError> {
+    async fn result(&self, call: ObservedCall, result: ObservedResult) -> Result<()> {
         let id = self.observed.call_id(&call.id).await;
         let known =
             self.driver.session().state().await.view.call(id).map(|call| (call.is_open(), call.status()));
@@ -258,7 +249,7 @@ impl<'a> EngineWork<'a> {
     }
 
     /// Records that a call is about to run, with the files before it.
-    async fn start_call(&mut self, call: ObservedCall) -> Result<(), RuntimeError> {
+    async fn start_call(&mut self, call: ObservedCall) -> Result<()> {
         let charged = BudgetCharged::new(None, budget::ONE_CALL);
         self.driver.session().record_when(vec![charged.into()], Durable::WithNext).await?;
         self.observed.record_call_start(call).await?;
@@ -279,7 +270,7 @@ impl<'a> EngineWork<'a> {
         self.exceeded = budget::exceeded(&view, self.evaluation);
     }
 
-    async fn note(&self, text: String) -> Result<(), RuntimeError> {
+    async fn note(&self, text: String) -> Result<()> {
         let note = Note::new("engine", self.secrets.redact(&text).into_owned());
         self.driver.session().record_when(vec![note.into()], Durable::WithNext).await
     }

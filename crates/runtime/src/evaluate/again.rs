@@ -13,7 +13,7 @@ use backstitch_core::prompt::BoundPrompt;
 use super::Evaluator;
 use crate::clock::SystemClock;
 use crate::driver::question_before;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::live::{load_view, read_records};
 
 /// A request as it was recorded, and as it is rendered now.
@@ -44,7 +44,7 @@ impl Evaluator {
         store: &dyn Store,
         session: SessionId,
         at: Position,
-    ) -> Result<RequestReplay, RuntimeError> {
+    ) -> Result<RequestReplay> {
         let record = read_records(store, session, at, Some(at.next())).await?.into_iter().next();
         let recorded = match record.map(|record| record.body) {
             Some(RecordBody::RequestStarted(started)) => started,
@@ -71,7 +71,7 @@ impl Evaluator {
 }
 
 /// Returns whether a record before a cut was redacted, in the session or in those that it was forked from.
-async fn is_redacted(store: &dyn Store, session: SessionId, cut: Position) -> Result<bool, RuntimeError> {
+async fn is_redacted(store: &dyn Store, session: SessionId, cut: Position) -> Result<bool> {
     let mut next = Some((session, cut));
     while let Some((session, cut)) = next.take() {
         for record in read_records(store, session, Position::START, None).await? {

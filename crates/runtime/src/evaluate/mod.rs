@@ -22,7 +22,7 @@ pub use again::RequestReplay;
 use crate::adopt::Export;
 use crate::agent::{Agent, Mission, ResumeOptions, prompt_path};
 use crate::driver::{Driver, DriverParts};
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::live::{LiveSession, load_view};
 use crate::outcome::DriveOutcome;
 use crate::runtime::{Runtime, SessionOptions};
@@ -91,7 +91,7 @@ impl Evaluator {
         &self,
         runtime: &Runtime,
         options: SessionOptions,
-    ) -> Result<Arc<LiveSession>, RuntimeError> {
+    ) -> Result<Arc<LiveSession>> {
         runtime.create_live(&self.agent, options).await
     }
 
@@ -101,7 +101,7 @@ impl Evaluator {
         runtime: &Runtime,
         session: SessionId,
         options: SessionOptions,
-    ) -> Result<Arc<LiveSession>, RuntimeError> {
+    ) -> Result<Arc<LiveSession>> {
         runtime.open_live(session, &self.agent, options).await
     }
 
@@ -111,7 +111,7 @@ impl Evaluator {
         runtime: &Runtime,
         snapshot: &Snapshot,
         options: SessionOptions,
-    ) -> Result<Arc<LiveSession>, RuntimeError> {
+    ) -> Result<Arc<LiveSession>> {
         runtime.adopt(&self.agent, Export::of_snapshot(snapshot)?, options).await
     }
 
@@ -121,7 +121,7 @@ impl Evaluator {
         runtime: &Runtime,
         conversation: &ConversationState,
         options: SessionOptions,
-    ) -> Result<Arc<LiveSession>, RuntimeError> {
+    ) -> Result<Arc<LiveSession>> {
         runtime.adopt(&self.agent, Export::of_conversation(conversation)?, options).await
     }
 
@@ -134,7 +134,7 @@ impl Evaluator {
         prompt: &BoundPrompt,
         conversation: &ConversationState,
         options: SessionOptions,
-    ) -> Result<(Arc<LiveSession>, DriveOutcome), RuntimeError> {
+    ) -> Result<(Arc<LiveSession>, DriveOutcome)> {
         let recorded = prompt_path(&conversation.prompt_ns, &conversation.prompt_key);
         let given = prompt_path(prompt.prompt().ns(), prompt.prompt().key());
         if recorded != given {
@@ -153,7 +153,7 @@ impl Evaluator {
         prompt: &BoundPrompt,
         session: &Arc<LiveSession>,
         resume: impl Into<Resume>,
-    ) -> Result<DriveOutcome, RuntimeError> {
+    ) -> Result<DriveOutcome> {
         let begin = match resume.into() {
             Resume::No => Begin::Mission(Mission::new(prompt.mission().to_vec())),
             Resume::With(options) => Begin::Resume(options),
@@ -169,7 +169,7 @@ impl Evaluator {
         session: &Arc<LiveSession>,
         begin: Begin,
         begun: impl FnOnce() + Send,
-    ) -> Result<DriveOutcome, RuntimeError> {
+    ) -> Result<DriveOutcome> {
         // Resuming a session also answers its inbox. Starting or naming an evaluation returns the answer of
         // that one.
         let answers_waiting = matches!(&begin, Begin::Resume(options) if options.evaluation.is_none());
@@ -211,7 +211,7 @@ impl Evaluator {
         prompt: Option<&BoundPrompt>,
         session: &Arc<LiveSession>,
         mut options: ResumeOptions,
-    ) -> Result<DriveOutcome, RuntimeError> {
+    ) -> Result<DriveOutcome> {
         let is_idle = {
             let state = session.state().await;
             let latest = state.view.latest_evaluation().map(|latest| latest.outcome());
@@ -255,7 +255,7 @@ impl Evaluator {
         prompt: Option<&BoundPrompt>,
         session: &Arc<LiveSession>,
         at: Option<Point>,
-    ) -> Result<Driver, RuntimeError> {
+    ) -> Result<Driver> {
         let mut agent = self.agent.clone();
         if let Some(prompt) = prompt {
             let rendered = self.render_prompt(prompt, session, at).await?;
@@ -269,7 +269,7 @@ impl Evaluator {
         prompt: &BoundPrompt,
         session: &Arc<LiveSession>,
         at: Option<Point>,
-    ) -> Result<RenderedPrompt, RuntimeError> {
+    ) -> Result<RenderedPrompt> {
         match at {
             Some(at) if prompt.prompt().depends_on_session() => {
                 self.render_prompt_at(prompt, &**session.store(), at, session.clock().clone()).await
@@ -285,7 +285,7 @@ impl Evaluator {
         store: &dyn Store,
         at: Point,
         clock: Arc<dyn Clock>,
-    ) -> Result<RenderedPrompt, RuntimeError> {
+    ) -> Result<RenderedPrompt> {
         let view = load_view(store, at.session, Some(at.position)).await?;
         let mut then = view.session(clock);
         self.agent.set_up_session(&mut then);

@@ -13,7 +13,7 @@ use tokio::sync::{broadcast, watch};
 use super::channel::{Channel, EventFeed};
 use super::{LiveEvent, SessionEvent};
 use crate::content::with_content;
-use crate::error::RuntimeError;
+use crate::error::Result;
 
 /// The number of records that are read at once.
 const PAGE: usize = 256;
@@ -127,7 +127,7 @@ impl EventStream {
     /// Returns the next event. A stream that was opened while a run of this process drove the session returns `None`
     /// once that run has ended. Any other one does not end, and includes the live events of later runs of this
     /// process, unless it ends [when the session is idle](Self::until_idle). Cancel safe.
-    pub async fn next(&mut self) -> Result<Option<SessionEvent>, RuntimeError> {
+    pub async fn next(&mut self) -> Result<Option<SessionEvent>> {
         loop {
             if let Some(event) = self.ready().await? {
                 return Ok(Some(event));
@@ -143,7 +143,7 @@ impl EventStream {
     }
 
     /// Returns the next event if it has happened already. Cancel safe.
-    pub async fn ready(&mut self) -> Result<Option<SessionEvent>, RuntimeError> {
+    pub async fn ready(&mut self) -> Result<Option<SessionEvent>> {
         if let Some(here) = &mut self.here {
             if here.missed > 0 {
                 return Ok(Some(SessionEvent::Missed(std::mem::take(&mut here.missed))));
@@ -165,7 +165,7 @@ impl EventStream {
         Ok(self.record().await?.map(|record| SessionEvent::Record(Arc::new(record))))
     }
 
-    async fn record(&mut self) -> Result<Option<Record>, RuntimeError> {
+    async fn record(&mut self) -> Result<Option<Record>> {
         if self.page.is_empty() {
             let page = self.store.read(self.session, self.next, PAGE).await?;
             self.page = page.into();

@@ -22,7 +22,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::rewind::check_kept;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::live::{LiveSession, blocking, recorded};
 use crate::report::Version;
 use crate::workspace::{Isolation, OperationFiles, WorkspaceSpec};
@@ -97,7 +97,7 @@ pub struct ApplyReport {
 
 impl LiveSession {
     /// Records that the session works in a copy of a project, and the state that it starts from.
-    pub(crate) async fn record_isolation(&self, isolation: Isolation) -> Result<(), RuntimeError> {
+    pub(crate) async fn record_isolation(&self, isolation: Isolation) -> Result<()> {
         let directory = self.workspace().and_then(|workspace| workspace.host_directory());
         let directory = directory.map(|directory| directory.to_string_lossy().into_owned());
         self.commit(|commit| {
@@ -117,11 +117,7 @@ impl LiveSession {
     }
 
     /// Merges the changes of an isolated session into a directory. With conflicts, nothing is written.
-    pub async fn apply(
-        &self,
-        directory: Arc<dyn Workspace>,
-        options: ApplyOptions,
-    ) -> Result<ApplyReport, RuntimeError> {
+    pub async fn apply(&self, directory: Arc<dyn Workspace>, options: ApplyOptions) -> Result<ApplyReport> {
         let session = self.id();
         let has_open_call = self.state().await.view.calls().any(Call::is_open);
         // The files of an interrupted call are not a state that the session has reached.
@@ -148,7 +144,7 @@ impl LiveSession {
         &self,
         directory: Arc<dyn Workspace>,
         options: ApplyOptions,
-    ) -> Result<ApplyReport, RuntimeError> {
+    ) -> Result<ApplyReport> {
         self.check_no_pending().await?;
         let view = self.state().await.view.clone();
         let undone = undoable_apply(&view).ok_or(RuntimeError::NothingToApply { session: self.id() })?;
@@ -167,10 +163,7 @@ impl LiveSession {
 
     /// Completes an application that was interrupted. Files that were edited since then keep these edits where the two
     /// cannot be merged. Returns `None` if none was interrupted.
-    pub async fn complete_apply(
-        &self,
-        directory: Arc<dyn Workspace>,
-    ) -> Result<Option<ApplyReport>, RuntimeError> {
+    pub async fn complete_apply(&self, directory: Arc<dyn Workspace>) -> Result<Option<ApplyReport>> {
         let pending = self.state().await.view.pending_apply().cloned();
         let Some(JournalEntry { point, record, .. }) = pending else { return Ok(None) };
         let theirs = WorkspaceRevision { root: record.after, coverage: record.coverage };
@@ -183,13 +176,13 @@ impl LiveSession {
     }
 
     /// Returns the branches that moved in the copy that the session works in.
-    pub(crate) async fn moved_branches(&self) -> Result<Vec<MovedBranch>, RuntimeError> {
+    pub(crate) async fn moved_branches(&self) -> Result<Vec<MovedBranch>> {
         let isolated = self.state().await.view.isolation().map(|isolated| isolated.record.clone());
         let coverage = isolated.and_then(|isolated| isolated.coverage);
         self.compare_repository(coverage, |workspace, then| workspace.moved_branches(then)).await
     }
 
-    async fn check_no_pending(&self) -> Result<(), RuntimeError> {
+    async fn check_no_pending(&self) -> Result<()> {
         let view = &self.state().await.view;
         match view.pending_apply() {
             Some(pending) => Err(RuntimeError::ApplyPending {
@@ -207,7 +200,7 @@ impl LiveSession {
         next_base: WorkspaceRoot,
         undoes: Option<Position>,
         dry_run: bool,
-    ) -> Result<ApplyReport, RuntimeError> {
+    ) -> Result<ApplyReport> {
         let (base, result) = (merge.base, merge.theirs.root);
         let merged = capture_merge(directory.clone(), merge).await?;
         let changes_nothing = undoes.is_none() && base == next_base && merged.before.root == merged.after;
@@ -248,7 +241,7 @@ impl LiveSession {
         directory: Arc<dyn Workspace>,
         merged: MergedCapture,
         at: Position,
-    ) -> Result<ApplyReport, RuntimeError> {
+    ) -> Result<ApplyReport> {
         let (before, mut brought) = recorded(merged.before.clone());
         brought.extend(merged.objects.iter().cloned());
         let (after, target) = (merged.after, directory.clone());
@@ -305,9 +298,6 @@ pub fn undoable_apply(view: &JournalView) -> Option<&JournalEntry<ApplyStarted>>
     view.applied().iter().rev().find(|applied| applied.record.before != applied.record.after)
 }
 
-async fn capture_merge(
-    directory: Arc<dyn Workspace>,
-    merge: WorkspaceMerge,
-) -> Result<MergedCapture, RuntimeError> {
+async fn capture_merge(directory: Arc<dyn Workspace>, merge: WorkspaceMerge) -> Result<MergedCapture> {
     blocking(move || directory.capture_merged(&merge)).await
 }

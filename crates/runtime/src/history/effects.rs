@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::content::{arguments_of, with_content};
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::live::read_records;
 use crate::observed::is_observed;
 
@@ -50,7 +50,7 @@ pub(crate) struct Journals(HashMap<SessionId, Vec<Record>>);
 
 impl Journals {
     /// Reads the journals. Sessions that were removed are left out.
-    pub(crate) async fn read(store: &dyn Store, session: SessionId) -> Result<Self, RuntimeError> {
+    pub(crate) async fn read(store: &dyn Store, session: SessionId) -> Result<Self> {
         let (mut all, mut next) = (HashMap::new(), vec![session]);
         while let Some(session) = next.pop() {
             if all.contains_key(&session) {
@@ -109,7 +109,7 @@ impl PriorEffect {
     }
 
     /// Returns the arguments that it was started with. Large ones are fetched.
-    pub(crate) async fn arguments(&self, store: &dyn Store) -> Result<Value, RuntimeError> {
+    pub(crate) async fn arguments(&self, store: &dyn Store) -> Result<Value> {
         let mut started = self.started.clone();
         fetch_large(store, &mut started).await?;
         if let Some(edited) = started.arguments.as_ref().and_then(Large::inline) {
@@ -121,7 +121,7 @@ impl PriorEffect {
         }
     }
 
-    async fn describe(&self, store: &dyn Store) -> Result<DiscardedEffect, RuntimeError> {
+    async fn describe(&self, store: &dyn Store) -> Result<DiscardedEffect> {
         let result = match &self.result {
             Some((_, message)) => Some(with_content(store, message).await?.content()),
             None => None,
@@ -179,7 +179,7 @@ impl EffectHistory {
         &self,
         then: &Self,
         store: &dyn Store,
-    ) -> Result<Vec<DiscardedEffect>, RuntimeError> {
+    ) -> Result<Vec<DiscardedEffect>> {
         let visible = |history: &Self| -> HashSet<Point> {
             let visible = history.all.iter().filter(|effect| effect.is_visible && effect.is_own());
             visible.map(|effect| effect.at).collect()

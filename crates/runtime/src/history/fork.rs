@@ -19,7 +19,7 @@ use super::effects::DiscardedEffect;
 use super::locate::locate;
 use super::repeats::{effects_after, pauses_for};
 use super::rewind::check_kept;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::live::{LiveSession, SessionEnvironment, load_view};
 use crate::point::PointSpec;
 use crate::report::Version;
@@ -62,7 +62,7 @@ impl LiveSession {
         fork: Fork,
         id: SessionId,
         set_up: impl FnOnce(&mut Session),
-    ) -> Result<Arc<Self>, RuntimeError> {
+    ) -> Result<Arc<Self>> {
         let store = environment.store.clone();
         let view = load_view(&*store, fork.parent, None).await?;
         let place = locate(&*store, &view, &fork.at).await?;
@@ -105,7 +105,7 @@ pub async fn discarded_effects(
     store: &dyn Store,
     session: SessionId,
     point: &PointSpec,
-) -> Result<Vec<DiscardedEffect>, RuntimeError> {
+) -> Result<Vec<DiscardedEffect>> {
     let view = load_view(store, session, None).await?;
     let place = locate(store, &view, point).await?;
     effects_after(store, &view, (place.session, place.cut)).await

@@ -9,7 +9,7 @@ use backstitch_core::journal::{Position, Record, RecordBody, Role, WorkspaceRevi
 use backstitch_core::ports::Store;
 use backstitch_core::view::{Boundary, Checkpoint, JournalView};
 
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::live::{load_view, read_records};
 use crate::point::{PointSpec, is_call_name};
 
@@ -28,11 +28,7 @@ pub struct ResolvedPoint {
 }
 
 /// Resolves a point. Fails with [`RuntimeError::NoSuchPoint`] if it does not exist.
-pub async fn locate(
-    store: &dyn Store,
-    view: &JournalView,
-    point: &PointSpec,
-) -> Result<ResolvedPoint, RuntimeError> {
+pub async fn locate(store: &dyn Store, view: &JournalView, point: &PointSpec) -> Result<ResolvedPoint> {
     Ok(locate_with_view(store, view, point).await?.0)
 }
 
@@ -41,7 +37,7 @@ pub async fn locate_with_view(
     store: &dyn Store,
     view: &JournalView,
     point: &PointSpec,
-) -> Result<(ResolvedPoint, Option<JournalView>), RuntimeError> {
+) -> Result<(ResolvedPoint, Option<JournalView>)> {
     let session = view.session_id();
     let missing = |reason: String| RuntimeError::NoSuchPoint { point: point.to_string(), reason };
     let at = |cut| ResolvedPoint { session, cut, files: None };
@@ -89,7 +85,7 @@ fn of_boundary(boundary: Boundary) -> ResolvedPoint {
 }
 
 /// Returns the boundaries of the only call whose id begins or ends with `name`.
-fn checkpoint(view: &JournalView, name: &str) -> Result<Checkpoint, RuntimeError> {
+fn checkpoint(view: &JournalView, name: &str) -> Result<Checkpoint> {
     let call = find_call(view, name)?;
     let known = view.call(call).and_then(|call| call.checkpoint());
     known.ok_or_else(|| RuntimeError::NoSuchPoint {
@@ -99,7 +95,7 @@ fn checkpoint(view: &JournalView, name: &str) -> Result<Checkpoint, RuntimeError
 }
 
 /// Returns the only call whose id begins or ends with `name`.
-pub fn find_call(view: &JournalView, name: &str) -> Result<CallId, RuntimeError> {
+pub fn find_call(view: &JournalView, name: &str) -> Result<CallId> {
     let missing =
         |reason: &str| RuntimeError::NoSuchPoint { point: name.to_owned(), reason: reason.to_owned() };
     if !is_call_name(name) {
@@ -119,7 +115,7 @@ pub fn find_call(view: &JournalView, name: &str) -> Result<CallId, RuntimeError>
 }
 
 /// Returns the cut before the first evaluation.
-async fn start(store: &dyn Store, view: &JournalView) -> Result<Position, RuntimeError> {
+async fn start(store: &dyn Store, view: &JournalView) -> Result<Position> {
     let mut from = Position::START;
     while from < view.head() {
         let records = read_records(store, view.session_id(), from, Some(from.after(PAGE))).await?;
@@ -134,11 +130,7 @@ async fn start(store: &dyn Store, view: &JournalView) -> Result<Position, Runtim
 
 /// Returns the cut after all records of a turn of the latest evaluation. The journal is read from its end, since
 /// people mostly name late turns.
-async fn end_of_turn(
-    store: &dyn Store,
-    view: &JournalView,
-    turn: u64,
-) -> Result<Option<Position>, RuntimeError> {
+async fn end_of_turn(store: &dyn Store, view: &JournalView, turn: u64) -> Result<Option<Position>> {
     let Some(evaluation) = view.latest_evaluation().filter(|_| turn > 0) else { return Ok(None) };
     let (evaluation, first) = (evaluation.evaluation_id, evaluation.started);
     let messages = view.messages_of(evaluation)?;

@@ -15,7 +15,7 @@ use backstitch_core::view::{Call, CallStatus, JournalView};
 use serde_json::{Map, Value};
 
 use super::effects::{DiscardedEffect, Journals, PriorEffect};
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::live::{LiveSession, find_view};
 
 /// How a call is kept from repeating a discarded effect.
@@ -37,10 +37,7 @@ pub(crate) struct FirstRun<'a> {
 impl LiveSession {
     /// Returns how a call is kept from repeating a discarded effect of this session, or of the session that it is a
     /// sub-agent of. A pause is recorded.
-    pub(crate) async fn check_repetition(
-        &self,
-        run: FirstRun<'_>,
-    ) -> Result<Option<Repetition>, RuntimeError> {
+    pub(crate) async fn check_repetition(&self, run: FirstRun<'_>) -> Result<Option<Repetition>> {
         if !run.effect.acts_outside() {
             return Ok(None);
         }
@@ -78,7 +75,7 @@ impl LiveSession {
     }
 
     /// Returns the outermost session that this one is a sub-agent of, or itself, if any of them went back.
-    async fn root_with_discarded_calls(&self, view: &JournalView) -> Result<Option<SessionId>, RuntimeError> {
+    async fn root_with_discarded_calls(&self, view: &JournalView) -> Result<Option<SessionId>> {
         let outer = self
             .outer_root
             .get_or_try_init(|| async {
@@ -113,7 +110,7 @@ pub(super) async fn pauses_for(
     store: &dyn Store,
     prefix: &JournalView,
     session: SessionId,
-) -> Result<Vec<RecordBody>, RuntimeError> {
+) -> Result<Vec<RecordBody>> {
     let waiting: Vec<_> = prefix.pauses().filter_map(|pause| pause.call_id).collect();
     let pending: Vec<CallId> =
         prefix.pending_calls().map(|call| call.call_id).filter(|call| !waiting.contains(call)).collect();
@@ -128,7 +125,7 @@ pub(crate) async fn pauses_of(
     store: &dyn Store,
     session: SessionId,
     calls: impl IntoIterator<Item = CallId>,
-) -> Result<Vec<RecordBody>, RuntimeError> {
+) -> Result<Vec<RecordBody>> {
     let history = Journals::read(store, session).await?.effects(session, None);
     let pauses = calls.into_iter().filter_map(|call| Some(pause(call, history.of_call(call)?).into()));
     Ok(pauses.collect())
@@ -145,7 +142,7 @@ pub(super) async fn effects_after(
     store: &dyn Store,
     view: &JournalView,
     (session, cut): (SessionId, Position),
-) -> Result<Vec<DiscardedEffect>, RuntimeError> {
+) -> Result<Vec<DiscardedEffect>> {
     let is_outside = |call: &Call| call.recorded_effect().is_some_and(Effect::acts_outside);
     if !view.calls().any(|call| is_outside(call) || call.session().is_some()) {
         return Ok(Vec::new());
@@ -160,7 +157,7 @@ pub(crate) async fn effects_left_by(
     store: &dyn Store,
     session: SessionId,
     (at, to): (Position, Position),
-) -> Result<Vec<DiscardedEffect>, RuntimeError> {
+) -> Result<Vec<DiscardedEffect>> {
     let journals = Journals::read(store, session).await?;
     let then = journals.effects(session, Some(to));
     journals.effects(session, Some(at)).left_behind_by(&then, store).await

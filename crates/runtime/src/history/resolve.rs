@@ -12,18 +12,13 @@ use backstitch_core::object::Object;
 use backstitch_core::ports::Store;
 use backstitch_core::view::{Call, CallStatus, JournalView};
 
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::live::{LiveSession, charge_for, read_records, recorded};
 
 impl LiveSession {
     /// Applies a decision: about a call, or about the session as a whole. It takes effect at once, as far as
     /// no tool has to run for it.
-    pub async fn resolve(
-        &self,
-        call: Option<CallId>,
-        decision: Decision,
-        by: Option<String>,
-    ) -> Result<(), RuntimeError> {
+    pub async fn resolve(&self, call: Option<CallId>, decision: Decision, by: Option<String>) -> Result<()> {
         let Some(id) = call else { return self.continue_session(decision, by).await };
         let (known, reason, child) = {
             let state = self.state().await;
@@ -95,7 +90,7 @@ impl LiveSession {
 
     /// Adds a rule about calls. It holds for the session and for its sub-agents, and a rewind to a point before
     /// it removes it.
-    pub async fn add_approval_rule(&self, rule: ApprovalRule) -> Result<(), RuntimeError> {
+    pub async fn add_approval_rule(&self, rule: ApprovalRule) -> Result<()> {
         self.commit(|commit| {
             let is_known = commit
                 .session()
@@ -109,7 +104,7 @@ impl LiveSession {
 
     /// Removes the rules that let calls run without a question, as for a session that another person started.
     /// Returns them. A rewind to a point before this one restores them.
-    pub async fn remove_allowing_rules(&self) -> Result<Vec<ApprovalRule>, RuntimeError> {
+    pub async fn remove_allowing_rules(&self) -> Result<Vec<ApprovalRule>> {
         let allows = |rule: &ApprovalRule| rule.verdict == ApprovalVerdict::Allow;
         self.commit(|commit| {
             let removed = commit.session().filter::<ApprovalRule>(allows)?;
@@ -124,13 +119,13 @@ impl LiveSession {
     }
 
     /// Returns the recorded result that a pause offers, if it offers one.
-    pub async fn offered_result(&self, call: CallId) -> Result<Option<InnerMessage>, RuntimeError> {
+    pub async fn offered_result(&self, call: CallId) -> Result<Option<InnerMessage>> {
         let view = self.state().await.view.clone();
         offered_result(&**self.store(), &view, call).await
     }
 
     /// Continues a session whose pause is not about a call, or that a person has repaired.
-    async fn continue_session(&self, decision: Decision, by: Option<String>) -> Result<(), RuntimeError> {
+    async fn continue_session(&self, decision: Decision, by: Option<String>) -> Result<()> {
         if decision != Decision::Continue {
             return Err(RuntimeError::Unresolvable("say which call this is about".to_owned()));
         }
@@ -149,7 +144,7 @@ impl LiveSession {
     }
 
     /// Ends an interrupted call with an error, and leaves the files as they are.
-    pub(crate) async fn end_keeping_files(&self, call: &Call) -> Result<(), RuntimeError> {
+    pub(crate) async fn end_keeping_files(&self, call: &Call) -> Result<()> {
         let effect = call.intent.as_ref().map_or(Effect::External, |intent| intent.record.effect);
         let unknown =
             if effect.acts_outside() { "; whether it had an effect outside is not known" } else { "" };
@@ -165,7 +160,7 @@ impl LiveSession {
 
     /// Restores the files to their state before a call. Returns the root that they had, which is durable by
     /// then.
-    async fn restore_before_call(&self, call: &Call) -> Result<Option<WorkspaceRoot>, RuntimeError> {
+    async fn restore_before_call(&self, call: &Call) -> Result<Option<WorkspaceRoot>> {
         let intent = call.intent.as_ref().map(|intent| &intent.record);
         let Some(files) = intent.and_then(|intent| WorkspaceRevision::of(intent.root, intent.coverage))
         else {
@@ -180,7 +175,7 @@ impl LiveSession {
         Ok(rescue)
     }
 
-    async fn failure(&self, call: &Call, kind: &str, explanation: String) -> Result<Message, RuntimeError> {
+    async fn failure(&self, call: &Call, kind: &str, explanation: String) -> Result<Message> {
         let transcript = self.state().await.view.transcript()?;
         let made = transcript.message_of(call.call_id);
         let made =
@@ -196,7 +191,7 @@ impl LiveSession {
         message: Message,
         (outcome, files, rescue): (CallVerdict, Option<WorkspaceRevision>, Option<WorkspaceRoot>),
         objects: Vec<Object>,
-    ) -> Result<(), RuntimeError> {
+    ) -> Result<()> {
         let spent = charge_for(self, call).await?;
         let left = match outcome {
             CallVerdict::Succeeded => self.resources_left_by(call).await?,
@@ -237,7 +232,7 @@ pub(crate) async fn offered_result(
     store: &dyn Store,
     view: &JournalView,
     call: CallId,
-) -> Result<Option<InnerMessage>, RuntimeError> {
+) -> Result<Option<InnerMessage>> {
     let offer = view.pauses().find(|pause| pause.call_id == Some(call)).and_then(|pause| pause.offer);
     let Some(point) = offer else { return Ok(None) };
     let next = Some(point.position.next());

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::locate::{ResolvedPoint, locate};
 use super::rewind::{RewindCause, RewindReport, check_kept};
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::live::{LiveSession, RestoredFiles, blocking, recorded};
 use crate::point::PointSpec;
 use crate::report::Version;
@@ -58,7 +58,7 @@ impl FileRestoreReport {
 
 impl LiveSession {
     /// Returns the changes of the files by a rewind that was just made.
-    pub(crate) async fn changes_of(&self, done: &RewindReport) -> Result<Vec<PathChange>, RuntimeError> {
+    pub(crate) async fn changes_of(&self, done: &RewindReport) -> Result<Vec<PathChange>> {
         match (self.workspace().cloned(), done.rescue, done.root) {
             (Some(workspace), Some(before), Some(after)) => {
                 blocking(move || workspace.diff(before, after)).await
@@ -69,11 +69,7 @@ impl LiveSession {
 
     /// Restores single files and directories to their state at a point. A path that did not exist there is removed. The
     /// root restores all files that were covered there, but those that rewinds leave as they are. State and conversation stay as they are.
-    pub async fn restore_files(
-        &self,
-        point: &PointSpec,
-        paths: Vec<FilePath>,
-    ) -> Result<RewindReport, RuntimeError> {
+    pub async fn restore_files(&self, point: &PointSpec, paths: Vec<FilePath>) -> Result<RewindReport> {
         self.settle_files().await?;
         self.restore_missing_files().await?;
         self.flush().await?;

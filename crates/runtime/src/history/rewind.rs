@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::effects::DiscardedEffect;
 use super::locate::{ResolvedPoint, locate};
 use super::repeats::{effects_after, pauses_for};
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::live::{LiveSession, RestoredFiles, charge_for, load_view};
 use crate::point::PointSpec;
 use crate::report::Version;
@@ -91,11 +91,7 @@ impl RewindReport {
 
 impl LiveSession {
     /// Rewinds to a point: state, files, resources and conversation together.
-    pub async fn rewind(
-        &self,
-        point: &PointSpec,
-        reason: Option<String>,
-    ) -> Result<RewindReport, RuntimeError> {
+    pub async fn rewind(&self, point: &PointSpec, reason: Option<String>) -> Result<RewindReport> {
         self.rewind_for(None, point, reason).await
     }
 
@@ -105,7 +101,7 @@ impl LiveSession {
         call: Option<CallId>,
         point: &PointSpec,
         reason: Option<String>,
-    ) -> Result<RewindReport, RuntimeError> {
+    ) -> Result<RewindReport> {
         self.settle_files().await?;
         // Missing files are restored first, so that undoing this rewind finds the files that the session had.
         self.restore_missing_files().await?;
@@ -126,13 +122,13 @@ impl LiveSession {
 
     /// Rewinds to before a call, which then runs again. It is a [rewind](Self::rewind) to `before:CALL`,
     /// since a live session changes only through its journal.
-    pub async fn rollback_to_tool(&self, call: CallId) -> Result<RewindReport, RuntimeError> {
+    pub async fn rollback_to_tool(&self, call: CallId) -> Result<RewindReport> {
         self.rewind(&PointSpec::Before(call.to_string()), None).await
     }
 
     /// Rewinds to before the first evaluation, and leaves the files to the parent session. The ledger is not
     /// rolled back.
-    pub(crate) async fn withdraw(&self, why: &str) -> Result<(), RuntimeError> {
+    pub(crate) async fn withdraw(&self, why: &str) -> Result<()> {
         self.flush().await?;
         if self.state().await.view.latest_evaluation().is_none() {
             return Ok(());
@@ -148,7 +144,7 @@ impl LiveSession {
 
     /// Rolls back the child session of a failed call, unless that was done before. Files and resources are
     /// restored by this session.
-    pub(crate) async fn withdraw_child(&self, child: SessionId, why: &str) -> Result<(), RuntimeError> {
+    pub(crate) async fn withdraw_child(&self, child: SessionId, why: &str) -> Result<()> {
         let environment = self.lent(WorkspaceUse::None, ResourceUse::None);
         let live = match LiveSession::open(environment, child, self.claimed_by(), |_| {}).await {
             // The process crashed before the child session was created.
@@ -167,7 +163,7 @@ impl LiveSession {
         place: ResolvedPoint,
         cause: RewindCause,
         brought: Vec<Object>,
-    ) -> Result<RewindReport, RuntimeError> {
+    ) -> Result<RewindReport> {
         let prefix = load_view(&**self.store(), self.id(), Some(place.cut)).await?;
         if brought.is_empty() {
             check_kept(&**self.store(), place.files).await?;
@@ -228,10 +224,7 @@ impl LiveSession {
 }
 
 /// Fails if retention has removed these files, before anything is recorded.
-pub(super) async fn check_kept(
-    store: &dyn Store,
-    files: Option<WorkspaceRevision>,
-) -> Result<(), RuntimeError> {
+pub(super) async fn check_kept(store: &dyn Store, files: Option<WorkspaceRevision>) -> Result<()> {
     let Some(files) = files else { return Ok(()) };
     for object in [files.root.tree, files.root.manifest] {
         let found = store.object(object).await?;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::locate::ResolvedPoint;
 use super::rewind::{RewindCause, RewindReport};
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::live::{LiveSession, load_view, read_records};
 
 /// The rewinds of a session that can be undone, and those that can be repeated, the latest last.
@@ -42,12 +42,12 @@ impl UndoStacks {
 impl LiveSession {
     /// Undoes the latest rewind that is not undone: the records before it are visible again, and the files are
     /// restored to their state then. Undoing again undoes the rewind before it.
-    pub async fn undo(&self) -> Result<RewindReport, RuntimeError> {
+    pub async fn undo(&self) -> Result<RewindReport> {
         self.undo_for(None).await
     }
 
     /// Like [`undo`](Self::undo), for a call of a caller outside.
-    pub(crate) async fn undo_for(&self, call: Option<CallId>) -> Result<RewindReport, RuntimeError> {
+    pub(crate) async fn undo_for(&self, call: Option<CallId>) -> Result<RewindReport> {
         let rewinds = self.settled_rewinds().await?;
         let mut stacks = UndoStacks::default();
         rewinds.iter().for_each(|(at, rewound)| stacks.add(*at, rewound));
@@ -61,7 +61,7 @@ impl LiveSession {
 
     /// Repeats the rewind that was undone last. Fails with [`RuntimeError::NothingToRedo`] if none was undone, or if
     /// the session has continued since then.
-    pub async fn redo(&self) -> Result<RewindReport, RuntimeError> {
+    pub async fn redo(&self) -> Result<RewindReport> {
         let rewinds = self.settled_rewinds().await?;
         let mut stacks = UndoStacks::default();
         rewinds.iter().for_each(|(at, rewound)| stacks.add(*at, rewound));
@@ -87,7 +87,7 @@ impl LiveSession {
     }
 
     /// Brings files and journal into agreement, and reads all rewinds.
-    async fn settled_rewinds(&self) -> Result<Vec<(Position, Arc<SessionRewound>)>, RuntimeError> {
+    async fn settled_rewinds(&self) -> Result<Vec<(Position, Arc<SessionRewound>)>> {
         self.settle_files().await?;
         self.restore_missing_files().await?;
         self.flush().await?;
@@ -108,7 +108,7 @@ impl LiveSession {
         at: Position,
         rewinds: &[(Position, Arc<SessionRewound>)],
         cause: RewindCause,
-    ) -> Result<RewindReport, RuntimeError> {
+    ) -> Result<RewindReport> {
         let view = self.state().await.view.clone();
         let rewound = rewinds.iter().find(|(position, _)| *position == at).map(|(_, rewound)| rewound);
         let rescue = rewound.and_then(|rewound| WorkspaceRevision::of(rewound.rescue, rewound.coverage));

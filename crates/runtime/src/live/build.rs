@@ -16,7 +16,7 @@ use backstitch_core::time::Timestamp;
 use backstitch_core::view::JournalView;
 
 use super::LiveState;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 
 /// When a commit has to be durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,7 +117,7 @@ impl<'a> Commit<'a> {
     }
 
     /// Dispatches an event, and records its changes.
-    pub(crate) fn dispatch(&mut self, event: impl Event) -> Result<(), RuntimeError> {
+    pub(crate) fn dispatch(&mut self, event: impl Event) -> Result<()> {
         let known = self.prepared.changes().len();
         self.session().prepare_more(&mut self.prepared, event)?;
         Ok(self.record_changes(known)?)
@@ -129,7 +129,7 @@ impl<'a> Commit<'a> {
         evaluation: EvaluationId,
         turn: u64,
         message: Message,
-    ) -> Result<Arc<InnerMessage>, RuntimeError> {
+    ) -> Result<Arc<InnerMessage>> {
         self.say_with(evaluation, turn, message, None)
     }
 
@@ -140,7 +140,7 @@ impl<'a> Commit<'a> {
         turn: u64,
         message: Message,
         provider: Option<ProviderSidecar>,
-    ) -> Result<Arc<InnerMessage>, RuntimeError> {
+    ) -> Result<Arc<InnerMessage>> {
         let known = self.view().evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
         let counts = self.counts.entry(evaluation).or_default();
         let sequence = known.messages + *counts;

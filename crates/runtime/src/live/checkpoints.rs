@@ -19,7 +19,7 @@ use backstitch_core::view::{Boundary, CallStatus, Checkpoint, JournalView};
 
 use super::LiveSession;
 use super::load::{Snapshots, load_line};
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 
 /// The views at boundaries, by session and cut.
 type Views = HashMap<(SessionId, Position), JournalView>;
@@ -30,7 +30,7 @@ impl LiveSession {
     /// [`Runtime::checkpoints`](crate::Runtime::checkpoints) lists.
     ///
     /// This reads the whole journal. To return to one of them, [rewind](Self::rewind).
-    pub async fn checkpoints(&self) -> Result<CheckpointStore, RuntimeError> {
+    pub async fn checkpoints(&self) -> Result<CheckpointStore> {
         self.flush().await?;
         let line = load_line(&*self.store, self.id, None, Snapshots::Ignored).await?;
         let mut ended = line.fold(|_| {})?.checkpoints();
@@ -54,11 +54,7 @@ impl LiveSession {
         Ok(store)
     }
 
-    async fn with_state(
-        &self,
-        checkpoint: Checkpoint,
-        views: &Views,
-    ) -> Result<ToolCheckpoint, RuntimeError> {
+    async fn with_state(&self, checkpoint: Checkpoint, views: &Views) -> Result<ToolCheckpoint> {
         let Checkpoint { call_id, tool_name, .. } = checkpoint;
         let metadata = |phase| SnapshotMetadata::of_call(call_id, &tool_name, phase);
         let success = checkpoint.status == CallStatus::Completed;
@@ -87,7 +83,7 @@ impl LiveSession {
         boundary: Boundary,
         views: &Views,
         metadata: SnapshotMetadata,
-    ) -> Result<CompositeSnapshot, RuntimeError> {
+    ) -> Result<CompositeSnapshot> {
         let view = views.get(&(boundary.session, boundary.position));
         let view = view.ok_or(RuntimeError::SessionNotFound { session: boundary.session })?;
         let created_at = view.recorded_at().unwrap_or(view.created().created_at);

@@ -15,7 +15,7 @@ use backstitch_core::tool::{ResourceUse, WorkspaceUse};
 use backstitch_core::view::{Call, JournalView};
 
 use super::{LiveSession, SessionEnvironment, creation_of, find_view, load_view};
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 
 impl LiveSession {
     /// Returns the environment of a child session: the same store, and as much of the files and resources as
@@ -33,17 +33,17 @@ impl LiveSession {
 }
 
 /// True if a child session has observed the files that it was lent.
-pub(crate) async fn has_files(parent: &LiveSession, session: SessionId) -> Result<bool, RuntimeError> {
+pub(crate) async fn has_files(parent: &LiveSession, session: SessionId) -> Result<bool> {
     Ok(find_view(&**parent.store(), session).await?.is_some_and(|view| view.files().is_some()))
 }
 
 /// True if there is nothing to roll back in a child session.
-pub(crate) async fn is_withdrawn(parent: &LiveSession, session: SessionId) -> Result<bool, RuntimeError> {
+pub(crate) async fn is_withdrawn(parent: &LiveSession, session: SessionId) -> Result<bool> {
     Ok(find_view(&**parent.store(), session).await?.is_none_or(|view| view.latest_evaluation().is_none()))
 }
 
 /// True if a child session waits for a decision that was not sent yet.
-pub(crate) async fn still_waits(parent: &LiveSession, session: SessionId) -> Result<bool, RuntimeError> {
+pub(crate) async fn still_waits(parent: &LiveSession, session: SessionId) -> Result<bool> {
     let store = &**parent.store();
     // If it was removed, no decision can come from it.
     let Some(view) = find_view(store, session).await? else { return Ok(false) };
@@ -57,10 +57,7 @@ pub(crate) async fn still_waits(parent: &LiveSession, session: SessionId) -> Res
 }
 
 /// Returns what a child session has spent, for a call that ends without its result.
-pub(crate) async fn charge_for(
-    parent: &LiveSession,
-    call: &Call,
-) -> Result<Option<BudgetCharged>, RuntimeError> {
+pub(crate) async fn charge_for(parent: &LiveSession, call: &Call) -> Result<Option<BudgetCharged>> {
     let Some(child) = call.session() else { return Ok(None) };
     let Some(view) = find_view(&**parent.store(), child).await? else { return Ok(None) };
     let amounts = view.ledger().committed();
@@ -71,10 +68,7 @@ pub(crate) async fn charge_for(
 /// call works in it, these are the files of the sub-agent. `None` if the session has no files.
 ///
 /// A session that was moved to another machine needs these files to continue there.
-pub async fn latest_files(
-    store: &dyn Store,
-    session: SessionId,
-) -> Result<Option<WorkspaceRevision>, RuntimeError> {
+pub async fn latest_files(store: &dyn Store, session: SessionId) -> Result<Option<WorkspaceRevision>> {
     let mut view = load_view(store, session, None).await?;
     loop {
         let writes = |call: &&Call| call.intent.as_ref().is_some_and(|intent| intent.record.root.is_some());
@@ -89,7 +83,7 @@ pub async fn latest_files(
 
 /// Counts the calls between a session and its root. A parent that is not in this store ends the count: a fork of
 /// a sub-agent may have been moved without it.
-pub(crate) async fn depth(live: &LiveSession) -> Result<u32, RuntimeError> {
+pub(crate) async fn depth(live: &LiveSession) -> Result<u32> {
     let mut origin = live.state().await.view.created().origin.clone();
     let (mut depth, mut seen) = (0, Vec::new());
     while let Some(parent) = origin.parent().filter(|parent| !seen.contains(parent)) {
@@ -104,10 +98,7 @@ pub(crate) async fn depth(live: &LiveSession) -> Result<u32, RuntimeError> {
 }
 
 /// Returns the processes that calls of a session and of its child sessions may have left running.
-pub(crate) async fn left_running(
-    live: &LiveSession,
-    view: &JournalView,
-) -> Result<Vec<Arc<ProcessStarted>>, RuntimeError> {
+pub(crate) async fn left_running(live: &LiveSession, view: &JournalView) -> Result<Vec<Arc<ProcessStarted>>> {
     let mut processes = Vec::new();
     let mut views = vec![view.clone()];
     while let Some(view) = views.pop() {

@@ -29,7 +29,7 @@ use tracing::Instrument as _;
 use super::build::{Commit, Durable};
 use super::detached::DetachedTask;
 use super::{LiveSession, LiveState};
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::spans;
 
 /// Records that are applied, but not yet in the store.
@@ -52,15 +52,11 @@ debug_fields!(WriteBuffer { batch });
 
 impl LiveSession {
     /// Appends records that change no slice.
-    pub async fn record(&self, bodies: Vec<RecordBody>) -> Result<(), RuntimeError> {
+    pub async fn record(&self, bodies: Vec<RecordBody>) -> Result<()> {
         self.record_when(bodies, Durable::Now).await
     }
 
-    pub(crate) async fn record_when(
-        &self,
-        bodies: Vec<RecordBody>,
-        when: Durable,
-    ) -> Result<(), RuntimeError> {
+    pub(crate) async fn record_when(&self, bodies: Vec<RecordBody>, when: Durable) -> Result<()> {
         self.commit(|commit| {
             commit.push_all(bodies).durable(when);
             Ok(())
@@ -74,7 +70,7 @@ impl LiveSession {
         evaluation: EvaluationId,
         turn: u64,
         messages: Vec<Message>,
-    ) -> Result<Vec<Arc<InnerMessage>>, RuntimeError> {
+    ) -> Result<Vec<Arc<InnerMessage>>> {
         self.commit(|commit| {
             messages.into_iter().map(|message| commit.say(evaluation, turn, message)).collect()
         })
@@ -82,7 +78,7 @@ impl LiveSession {
     }
 
     /// Returns an object that records of the session refer to, even if it is not stored yet.
-    pub async fn object(&self, id: ObjectId) -> Result<Option<Object>, RuntimeError> {
+    pub async fn object(&self, id: ObjectId) -> Result<Option<Object>> {
         let held = self.state.lock().await.held.object(id);
         match held {
             Some(object) => Ok(Some(object)),
@@ -91,7 +87,7 @@ impl LiveSession {
     }
 
     /// Fetches the content that is too large for a record of the session, even if it is not stored yet.
-    pub(crate) async fn fetch_large(&self, record: &mut dyn LargeRecord) -> Result<(), RuntimeError> {
+    pub(crate) async fn fetch_large(&self, record: &mut dyn LargeRecord) -> Result<()> {
         let Some(reference) = record.large_object() else { return Ok(()) };
         let found = self.content(reference.object).await?;
         Ok(hydrate(record, found)?)
@@ -99,7 +95,7 @@ impl LiveSession {
 
     /// Returns the content of an object that records of the session refer to. Redacted content is not an
     /// error.
-    pub(crate) async fn content(&self, id: ObjectId) -> Result<Option<ObjectContent>, RuntimeError> {
+    pub(crate) async fn content(&self, id: ObjectId) -> Result<Option<ObjectContent>> {
         match self.object(id).await {
             Err(RuntimeError::Store(error)) => Ok(content_of(Err(error))?),
             found => Ok(found?.as_ref().map(ObjectContent::from)),
@@ -113,15 +109,12 @@ impl LiveSession {
     }
 
     /// Makes all held records durable.
-    pub async fn flush(&self) -> Result<(), RuntimeError> {
+    pub async fn flush(&self) -> Result<()> {
         self.record(Vec::new()).await
     }
 
     /// Builds a commit on the current state, appends it and applies it.
-    pub(crate) async fn commit<R>(
-        &self,
-        build: impl FnOnce(&mut Commit<'_>) -> Result<R, RuntimeError>,
-    ) -> Result<R, RuntimeError> {
+    pub(crate) async fn commit<R>(&self, build: impl FnOnce(&mut Commit<'_>) -> Result<R>) -> Result<R> {
         self.try_commit(build).await
     }
 
@@ -145,7 +138,7 @@ impl LiveSession {
         batch: Batch,
         prepared: PreparedCommit,
         when: Durable,
-    ) -> Result<(), RuntimeError> {
+    ) -> Result<()> {
         let when = if self.condition().is_unasked() { Durable::WithNext } else { when };
         let head = state.view.head();
         // Records that join a batch are stored with its time.
@@ -199,7 +192,7 @@ impl LiveSession {
         rewound: SessionRewound,
         more: Vec<RecordBody>,
         objects: Vec<backstitch_core::object::Object>,
-    ) -> Result<Position, RuntimeError> {
+    ) -> Result<Position> {
         self.flush().await?;
         let mut state = self.state.clone().lock_owned().await;
         self.check_sound()?;

@@ -41,7 +41,7 @@ use std::collections::BTreeSet;
 
 use backstitch_core::id::SessionId;
 
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 
 /// Whether a session can be written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -97,7 +97,7 @@ pub(crate) struct LiveCondition {
 
 impl LiveCondition {
     /// Fails if the session cannot be written.
-    pub(super) fn check_sound(&self, session: SessionId) -> Result<(), RuntimeError> {
+    pub(super) fn check_sound(&self, session: SessionId) -> Result<()> {
         match &self.soundness {
             Soundness::Sound => Ok(()),
             Soundness::Appending | Soundness::AheadOfStore => Err(RuntimeError::AheadOfStore { session }),

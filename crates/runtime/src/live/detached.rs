@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tracing::Instrument as _;
 
 use super::LiveSession;
-use crate::error::RuntimeError;
+use crate::error::Result;
 
 /// Receives the rest of the work when the caller is dropped.
 type Abandon<T> = Box<dyn FnOnce(BoxFuture<'static, T>) + Send>;
@@ -75,9 +75,9 @@ impl LiveSession {
     /// background, and the next user of the session waits for that.
     pub(crate) fn call_under_way<T: Send + 'static>(
         &self,
-        work: impl Future<Output = Result<T, RuntimeError>> + Send + 'static,
+        work: impl Future<Output = Result<T>> + Send + 'static,
         stop: impl FnOnce() + Send + 'static,
-    ) -> DetachedTask<Result<T, RuntimeError>> {
+    ) -> DetachedTask<Result<T>> {
         let (live, handle) = (self.this(), Handle::try_current());
         DetachedTask::new(work, move |work| {
             stop();

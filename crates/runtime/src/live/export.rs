@@ -16,12 +16,12 @@ use backstitch_core::session::{Items, Snapshot};
 use backstitch_core::view::{ConversationState, Transcript};
 
 use super::LiveSession;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 
 impl LiveSession {
     /// Returns a snapshot with all content inlined. Any store can adopt it, and continue with the same
     /// requests.
-    pub async fn export_snapshot(&self) -> Result<Snapshot, RuntimeError> {
+    pub async fn export_snapshot(&self) -> Result<Snapshot> {
         let (snapshot, transcript) = {
             let state = self.state().await;
             let session = &state.session;
@@ -41,7 +41,7 @@ impl LiveSession {
     pub async fn export_conversation(
         &self,
         evaluation: Option<EvaluationId>,
-    ) -> Result<Option<ConversationState>, RuntimeError> {
+    ) -> Result<Option<ConversationState>> {
         let snapshot = self.export_snapshot().await?;
         let transcript = snapshot.transcript()?;
         let Some(evaluation) = evaluation.or_else(|| transcript.latest_evaluation_id()) else {
@@ -62,15 +62,12 @@ struct Content<'a> {
 }
 
 impl Content<'_> {
-    async fn content(&self, id: ObjectId) -> Result<ObjectContent, RuntimeError> {
+    async fn content(&self, id: ObjectId) -> Result<ObjectContent> {
         let missing = RuntimeError::from(StoreError::MissingObject { object: id });
         self.live.content(id).await?.ok_or(missing)
     }
 
-    async fn of_messages(
-        &mut self,
-        messages: &Items<InnerMessage>,
-    ) -> Result<Vec<Arc<InnerMessage>>, RuntimeError> {
+    async fn of_messages(&mut self, messages: &Items<InnerMessage>) -> Result<Vec<Arc<InnerMessage>>> {
         let mut whole = Vec::with_capacity(messages.len());
         for message in messages.iter() {
             whole.push(self.of_message(message).await?);
@@ -78,7 +75,7 @@ impl Content<'_> {
         Ok(whole)
     }
 
-    async fn of_message(&mut self, message: &Arc<InnerMessage>) -> Result<Arc<InnerMessage>, RuntimeError> {
+    async fn of_message(&mut self, message: &Arc<InnerMessage>) -> Result<Arc<InnerMessage>> {
         let wanted = message.object_refs();
         if wanted.is_empty() {
             return Ok(message.clone());
@@ -98,7 +95,7 @@ impl Content<'_> {
         Ok(Arc::new(whole))
     }
 
-    async fn of_provenance(&self, mut known: Provenance) -> Result<Provenance, RuntimeError> {
+    async fn of_provenance(&self, mut known: Provenance) -> Result<Provenance> {
         for record in known.large_records_mut() {
             self.live.fetch_large(record).await?;
         }

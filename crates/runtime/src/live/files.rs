@@ -13,7 +13,7 @@ use backstitch_filesystem::format::{Manifest, empty_tree};
 
 use super::children::left_running;
 use super::{LiveSession, read_records};
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::fence::joined;
 use crate::process::end_survivors;
 
@@ -35,7 +35,7 @@ impl LiveSession {
     }
 
     /// Captures the files. `None` without a workspace.
-    pub(crate) async fn capture_files(&self) -> Result<Option<WorkspaceCapture>, RuntimeError> {
+    pub(crate) async fn capture_files(&self) -> Result<Option<WorkspaceCapture>> {
         let Some(workspace) = self.workspace.clone() else { return Ok(None) };
         let alone = self.files.clone().write_owned().await;
         // The capture continues if its caller is dropped, and keeps its hold on the files.
@@ -56,7 +56,7 @@ impl LiveSession {
         &self,
         files: WorkspaceRevision,
         rescue: Option<Position>,
-    ) -> Result<(), RuntimeError> {
+    ) -> Result<()> {
         let Some(workspace) = self.workspace.clone() else {
             return Err(RuntimeError::NoWorkspace { session: self.id });
         };
@@ -72,11 +72,7 @@ impl LiveSession {
     }
 
     /// Records the state of the files, with the objects that are not stored yet.
-    pub(crate) async fn observe_files(
-        &self,
-        found: WorkspaceCapture,
-        cause: ObservationCause,
-    ) -> Result<(), RuntimeError> {
+    pub(crate) async fn observe_files(&self, found: WorkspaceCapture, cause: ObservationCause) -> Result<()> {
         let (files, objects) = recorded(found);
         self.record_files(files, objects, cause).await.map(drop)
     }
@@ -87,7 +83,7 @@ impl LiveSession {
         &self,
         files: WorkspaceRevision,
         objects: Vec<Object>,
-    ) -> Result<Position, RuntimeError> {
+    ) -> Result<Position> {
         self.record_files(files, objects, ObservationCause::Interrupted).await
     }
 
@@ -96,7 +92,7 @@ impl LiveSession {
         files: WorkspaceRevision,
         objects: Vec<Object>,
         cause: ObservationCause,
-    ) -> Result<Position, RuntimeError> {
+    ) -> Result<Position> {
         self.commit(|commit| {
             let WorkspaceRevision { root, coverage } = files;
             let observed = WorkspaceObserved { coverage, ..WorkspaceObserved::new(root, cause) };
@@ -108,7 +104,7 @@ impl LiveSession {
 
     /// Waits for calls that were dropped, and ends processes that interrupted calls have left, so that
     /// nothing else writes while files are captured or restored.
-    pub(crate) async fn end_survivors(&self) -> Result<(), RuntimeError> {
+    pub(crate) async fn end_survivors(&self) -> Result<()> {
         self.abandoned.wait().await;
         let view = self.state().await.view.clone();
         let processes = left_running(self, &view).await?;
@@ -117,7 +113,7 @@ impl LiveSession {
     }
 
     /// Restores the files to the state in the journal, if that is still owed after a rewind or in a fork.
-    pub(crate) async fn settle_files(&self) -> Result<(), RuntimeError> {
+    pub(crate) async fn settle_files(&self) -> Result<()> {
         self.end_survivors().await?;
         if self.condition().needs_restore() {
             self.restore_resources().await?;
@@ -137,7 +133,7 @@ impl LiveSession {
     /// Saves the current files before the session restores those that it owes, and returns the position: a
     /// person may have edited them since the process ended that was to restore them. `None` if there is
     /// nothing to save.
-    async fn keep_found(&self, owed: WorkspaceRevision) -> Result<Option<Position>, RuntimeError> {
+    async fn keep_found(&self, owed: WorkspaceRevision) -> Result<Option<Position>> {
         let (found, objects) = self.rescue(owed).await?;
         let Some(root) = found.filter(|root| !holds_nothing(*root)) else { return Ok(None) };
         match self.rewound_from(root).await? {
@@ -147,7 +143,7 @@ impl LiveSession {
     }
 
     /// Returns the position of the latest rewind, if it saved exactly these files.
-    async fn rewound_from(&self, root: WorkspaceRoot) -> Result<Option<Position>, RuntimeError> {
+    async fn rewound_from(&self, root: WorkspaceRoot) -> Result<Option<Position>> {
         let latest = self.state().await.view.lineage().rewinds().last().copied();
         let Some((at, _)) = latest else { return Ok(None) };
         let records = read_records(&*self.store, self.id, at, Some(at.next())).await?;
@@ -163,7 +159,7 @@ impl LiveSession {
     pub(crate) async fn rescue(
         &self,
         files: WorkspaceRevision,
-    ) -> Result<(Option<WorkspaceRoot>, Vec<Object>), RuntimeError> {
+    ) -> Result<(Option<WorkspaceRoot>, Vec<Object>)> {
         let Some(workspace) = self.workspace().cloned() else { return Ok((None, Vec::new())) };
         let found = blocking(move || workspace.rescue(files.coverage, RESCUE_BYTES)).await?;
         if found.captured.root == files.root && found.left_out.is_empty() {
@@ -175,20 +171,20 @@ impl LiveSession {
 
     /// Reconciles the files with the journal, if no call is writing them: an emptied directory is restored,
     /// and other changes since the last observation are recorded.
-    pub(crate) async fn reconcile_files(&self) -> Result<(), RuntimeError> {
+    pub(crate) async fn reconcile_files(&self) -> Result<()> {
         let Some(found) = self.restore_missing_files().await? else { return Ok(()) };
         self.note_files(found).await
     }
 
     /// Records the state of the files, and leaves them as they are.
-    pub(crate) async fn adopt_files(&self) -> Result<(), RuntimeError> {
+    pub(crate) async fn adopt_files(&self) -> Result<()> {
         match self.capture_files().await? {
             Some(found) => self.note_files(found).await,
             None => Ok(()),
         }
     }
 
-    async fn note_files(&self, found: WorkspaceCapture) -> Result<(), RuntimeError> {
+    async fn note_files(&self, found: WorkspaceCapture) -> Result<()> {
         let known = self.state().await.view.files();
         match known {
             Some(known) if known.root == found.root => Ok(()),
@@ -198,7 +194,7 @@ impl LiveSession {
     }
 
     /// Restores the files to their last recorded state, if they differ. Their state before that is saved.
-    pub(crate) async fn undo_drift(&self) -> Result<(), RuntimeError> {
+    pub(crate) async fn undo_drift(&self) -> Result<()> {
         let Some(known) = self.state().await.view.files() else { return Ok(()) };
         let (rescue, objects) = self.rescue(known).await?;
         let Some(root) = rescue else { return Ok(()) };
@@ -212,7 +208,7 @@ impl LiveSession {
 
     /// Restores files that are missing altogether: those of a directory that was emptied, or of the memory of
     /// a process that has ended. Returns the files after that.
-    pub(crate) async fn restore_missing_files(&self) -> Result<Option<WorkspaceCapture>, RuntimeError> {
+    pub(crate) async fn restore_missing_files(&self) -> Result<Option<WorkspaceCapture>> {
         let Some(found) = self.capture_files().await? else { return Ok(None) };
         let known = self.state().await.view.files();
         let Some(known) = known.filter(|known| holds_nothing(found.root) && known.root != found.root) else {
@@ -228,10 +224,7 @@ impl LiveSession {
 
     /// Returns the files that a call has left: the current ones, unless all are missing. Then they are
     /// restored to their state before the call, since nothing else is left of them.
-    pub(crate) async fn files_left_by(
-        &self,
-        before: WorkspaceRevision,
-    ) -> Result<Option<WorkspaceCapture>, RuntimeError> {
+    pub(crate) async fn files_left_by(&self, before: WorkspaceRevision) -> Result<Option<WorkspaceCapture>> {
         match self.capture_files().await? {
             Some(found) if holds_nothing(found.root) && found.root != before.root => {
                 self.restore_revision(before, None).await?;
@@ -259,7 +252,7 @@ pub(crate) fn recorded(captured: WorkspaceCapture) -> (WorkspaceRevision, Vec<Ob
 /// Runs work with files on a thread where it may block.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, WorkspaceError> + Send + 'static,
-) -> Result<T, RuntimeError> {
+) -> Result<T> {
     let done = joined(tokio::task::spawn_blocking(work).await).ok_or(RuntimeError::ShuttingDown)?;
     done.map_err(RuntimeError::Workspace)
 }

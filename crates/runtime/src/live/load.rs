@@ -12,7 +12,7 @@ use backstitch_core::journal::{Origin, Position, Record, RecordBody, SessionCrea
 use backstitch_core::ports::{Store, StoreError};
 use backstitch_core::view::{FoldError, FoldProblem, JournalView};
 
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 
 /// The most records that are read at a time.
 const READ_LIMIT: usize = 1_000;
@@ -23,7 +23,7 @@ pub async fn read_records(
     session: SessionId,
     from: Position,
     to: Option<Position>,
-) -> Result<Vec<Record>, RuntimeError> {
+) -> Result<Vec<Record>> {
     let mut records: Vec<Record> = Vec::new();
     loop {
         let next = from.after(records.len());
@@ -42,19 +42,12 @@ pub async fn read_records(
 
 /// Loads the view of a session at the end of its journal, or at a cut. If the session has a usable snapshot, only
 /// the records after it are read.
-pub async fn load_view(
-    store: &dyn Store,
-    session: SessionId,
-    at: Option<Position>,
-) -> Result<JournalView, RuntimeError> {
+pub async fn load_view(store: &dyn Store, session: SessionId, at: Option<Position>) -> Result<JournalView> {
     Ok(load(store, session, at).await?.view)
 }
 
 /// Loads the view of a session, if it exists.
-pub(crate) async fn find_view(
-    store: &dyn Store,
-    session: SessionId,
-) -> Result<Option<JournalView>, RuntimeError> {
+pub(crate) async fn find_view(store: &dyn Store, session: SessionId) -> Result<Option<JournalView>> {
     match load_view(store, session, None).await {
         Err(RuntimeError::SessionNotFound { .. }) => Ok(None),
         view => view.map(Some),
@@ -62,10 +55,7 @@ pub(crate) async fn find_view(
 }
 
 /// Returns how a session was created, from its first record.
-pub(crate) async fn creation_of(
-    store: &dyn Store,
-    session: SessionId,
-) -> Result<Arc<SessionCreated>, RuntimeError> {
+pub(crate) async fn creation_of(store: &dyn Store, session: SessionId) -> Result<Arc<SessionCreated>> {
     let first = read_records(store, session, Position::START, Some(Position::START.next())).await?;
     match first.into_iter().next().map(|record| record.body) {
         Some(RecordBody::SessionCreated(created)) => Ok(created),
@@ -80,11 +70,7 @@ pub(super) struct LoadedView {
 }
 
 /// Loads the view of a session, see [`load_view`].
-pub(super) async fn load(
-    store: &dyn Store,
-    session: SessionId,
-    at: Option<Position>,
-) -> Result<LoadedView, RuntimeError> {
+pub(super) async fn load(store: &dyn Store, session: SessionId, at: Option<Position>) -> Result<LoadedView> {
     let line = load_line(store, session, at, Snapshots::Used).await?;
     let of_session = |(view, _): &&(JournalView, Position)| view.session_id() == session;
     let snapshot = line.base.as_ref().filter(of_session).map(|(_, cut)| *cut);
@@ -92,11 +78,7 @@ pub(super) async fn load(
 }
 
 /// Folds the view of a session at its head or at a cut from all of its records. Snapshots are ignored.
-pub async fn fold_view(
-    store: &dyn Store,
-    session: SessionId,
-    at: Option<Position>,
-) -> Result<JournalView, RuntimeError> {
+pub async fn fold_view(store: &dyn Store, session: SessionId, at: Option<Position>) -> Result<JournalView> {
     load_line(store, session, at, Snapshots::Ignored).await?.fold(|_| {})
 }
 
@@ -118,7 +100,7 @@ pub(super) struct Line {
 impl Line {
     /// Folds the view of the session. `each` receives the view at every cut before it, including those before
     /// the fork.
-    pub(super) fn fold(&self, mut each: impl FnMut(&JournalView)) -> Result<JournalView, RuntimeError> {
+    pub(super) fn fold(&self, mut each: impl FnMut(&JournalView)) -> Result<JournalView> {
         let mut view = self.base.as_ref().map(|(view, _)| view.clone());
         for records in self.records.iter().rev() {
             view = Some(JournalView::fold_each(view.as_ref(), records, &mut each)?);
@@ -133,7 +115,7 @@ pub(super) async fn load_line(
     session: SessionId,
     at: Option<Position>,
     snapshots: Snapshots,
-) -> Result<Line, RuntimeError> {
+) -> Result<Line> {
     let mut line = Line { session, records: Vec::new(), base: None };
     let mut seen = HashSet::new();
     let (mut session, mut at) = (session, at);
@@ -227,7 +209,7 @@ pub enum SnapshotState {
 }
 
 /// Compares the snapshot of a session with the fold of all records before it.
-pub async fn check_snapshot(store: &dyn Store, session: SessionId) -> Result<SnapshotState, RuntimeError> {
+pub async fn check_snapshot(store: &dyn Store, session: SessionId) -> Result<SnapshotState> {
     let saved = match store.snapshot(session).await {
         Ok(Some(saved)) => saved,
         Ok(None) => return Ok(SnapshotState::Absent),

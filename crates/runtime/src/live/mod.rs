@@ -58,7 +58,7 @@ use self::claims::ClaimedEffects;
 use self::condition::LiveCondition;
 use self::load::LoadedView;
 use self::snapshots::SnapshotWriter;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::events::{Channel, EventFeed, EventStream, LiveKind};
 
 /// The environment of a session.
@@ -154,7 +154,7 @@ impl LiveSession {
         environment: SessionEnvironment,
         created: SessionCreated,
         set_up: impl FnOnce(&mut Session),
-    ) -> Result<Arc<Self>, RuntimeError> {
+    ) -> Result<Arc<Self>> {
         let id = created.session_id;
         Self::begin(environment, id, None, |at| Batch::at(at).with(created), set_up).await
     }
@@ -164,7 +164,7 @@ impl LiveSession {
         environment: SessionEnvironment,
         created: SessionCreated,
         set_up: impl FnOnce(&mut Session),
-    ) -> Result<Arc<Self>, RuntimeError> {
+    ) -> Result<Arc<Self>> {
         let (id, owner) = (created.session_id, environment.owner.clone());
         // A resource that cannot be captured could not be restored, so no session begins with it.
         let resources = CapturedResource::all(&environment.resources)?;
@@ -197,7 +197,7 @@ impl LiveSession {
         base: Option<&JournalView>,
         first: impl FnOnce(Timestamp) -> Batch,
         set_up: impl FnOnce(&mut Session),
-    ) -> Result<Arc<Self>, RuntimeError> {
+    ) -> Result<Arc<Self>> {
         let store = environment.store.clone();
         let owner = environment.owner.clone();
         // A resource that cannot be captured could not be restored, so no session begins with it.
@@ -243,7 +243,7 @@ impl LiveSession {
         id: SessionId,
         mode: ClaimMode,
         set_up: impl FnOnce(&mut Session),
-    ) -> Result<Arc<Self>, RuntimeError> {
+    ) -> Result<Arc<Self>> {
         let store = environment.store.clone();
         // Checked first, so that a session that does not exist is not claimed.
         store.head(id).await.map_err(load::not_found)?;
@@ -352,7 +352,7 @@ impl LiveSession {
     }
 
     /// Fails if the session can no longer be driven.
-    pub(crate) fn check_sound(&self) -> Result<(), RuntimeError> {
+    pub(crate) fn check_sound(&self) -> Result<()> {
         self.condition().check_sound(self.id)
     }
 
@@ -372,7 +372,7 @@ impl LiveSession {
 
     /// Waits until dropped calls have ended. If a rewind was dropped, also restores files and resources to
     /// the state in the journal. Returns at once if there is neither.
-    pub(crate) async fn settle(&self) -> Result<(), RuntimeError> {
+    pub(crate) async fn settle(&self) -> Result<()> {
         self.abandoned.wait().await;
         if self.condition().needs_restore() {
             self.settle_files().await?;
@@ -417,14 +417,14 @@ impl LiveSession {
 
     /// Records why the session is not driven any more. The record is stored with the next one, or when the
     /// session is released.
-    pub async fn record_stop(&self, reason: StopReason) -> Result<(), RuntimeError> {
+    pub async fn record_stop(&self, reason: StopReason) -> Result<()> {
         let latest = self.state().await.view.latest_evaluation().map(|latest| latest.evaluation_id);
         self.record_when(vec![SessionStopped::new(reason, latest).into()], Durable::WithNext).await
     }
 
     /// Releases the session after all records are durable. Waits for calls that were dropped. Completes even if the
     /// caller is dropped.
-    pub async fn release(&self) -> Result<(), RuntimeError> {
+    pub async fn release(&self) -> Result<()> {
         let live = self.this();
         match tokio::runtime::Handle::try_current() {
             Ok(handle) => {
@@ -435,7 +435,7 @@ impl LiveSession {
         }
     }
 
-    async fn release_now(&self) -> Result<(), RuntimeError> {
+    async fn release_now(&self) -> Result<()> {
         self.abandoned.wait().await;
         let was_driven = self.condition().stop_driving();
         if was_driven && self.is_interrupted().await {
@@ -448,10 +448,7 @@ impl LiveSession {
     }
 
     /// Returns the session if an operation on it succeeded, and releases it otherwise.
-    pub(crate) async fn or_release<T>(
-        self: Arc<Self>,
-        done: Result<T, RuntimeError>,
-    ) -> Result<Arc<Self>, RuntimeError> {
+    pub(crate) async fn or_release<T>(self: Arc<Self>, done: Result<T>) -> Result<Arc<Self>> {
         match done {
             Ok(_) => Ok(self),
             Err(error) => {
@@ -469,13 +466,13 @@ impl LiveSession {
     }
 
     /// Releases the session, and leaves its resources to the parent session.
-    pub(crate) async fn release_claim(&self) -> Result<(), RuntimeError> {
+    pub(crate) async fn release_claim(&self) -> Result<()> {
         self.abandoned.wait().await;
         let flushed = self.flush().await;
         self.finish_release(flushed).await
     }
 
-    async fn finish_release(&self, flushed: Result<(), RuntimeError>) -> Result<(), RuntimeError> {
+    async fn finish_release(&self, flushed: Result<()>) -> Result<()> {
         self.snapshots.wait().await;
         if flushed.is_ok() {
             // One may have become due while another was being written.

@@ -10,7 +10,7 @@ use backstitch_core::ports::{GuardMode, GuardOutcome, RepositoryChange, Workspac
 use serde_json::json;
 
 use super::{Durable, LiveSession, blocking};
-use crate::error::RuntimeError;
+use crate::error::Result;
 use crate::events::REPOSITORY_CHANGED;
 
 /// The most changes that are named in a text.
@@ -77,7 +77,7 @@ fn name(change: &RepositoryChange) -> String {
 
 impl LiveSession {
     /// Restores what git executes after a call that a crash interrupted.
-    pub(crate) async fn recover_repositories(&self) -> Result<(), RuntimeError> {
+    pub(crate) async fn recover_repositories(&self) -> Result<()> {
         let Some(workspace) = self.workspace().cloned() else { return Ok(()) };
         let changes = blocking(move || workspace.check_repositories(GuardMode::Recover)).await?;
         match RepositoriesChanged::of_call(changes) {
@@ -88,7 +88,7 @@ impl LiveSession {
 
     /// Describes what an interrupted call has moved in the workspace's own repository: commits that it made
     /// are not rolled back. Empty if nothing has moved, or if its records do not say.
-    pub(crate) async fn repository_moves(&self, call: CallId) -> Result<Vec<String>, RuntimeError> {
+    pub(crate) async fn repository_moves(&self, call: CallId) -> Result<Vec<String>> {
         let coverage = {
             let state = self.state().await;
             let intent = state.view.call(call).and_then(|call| call.intent.as_ref());
@@ -102,7 +102,7 @@ impl LiveSession {
         &self,
         coverage: Option<ObjectId>,
         compare: impl FnOnce(&dyn Workspace, Option<ObjectId>) -> Result<Vec<T>, WorkspaceError> + Send + 'static,
-    ) -> Result<Vec<T>, RuntimeError> {
+    ) -> Result<Vec<T>> {
         let Some((workspace, coverage)) = self.workspace().cloned().zip(coverage) else {
             return Ok(Vec::new());
         };

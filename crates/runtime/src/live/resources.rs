@@ -19,7 +19,7 @@ use backstitch_core::view::{Call, JournalView};
 use serde_json::Value;
 
 use super::{LiveSession, LiveState, find_view, release_claim};
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 
 /// The state of a snapshotable resource.
 pub(crate) struct CapturedResource {
@@ -95,7 +95,7 @@ impl LiveSession {
     }
 
     /// Restores the resources to their recorded states. A failure poisons the session.
-    pub(crate) async fn restore_resources(&self) -> Result<(), RuntimeError> {
+    pub(crate) async fn restore_resources(&self) -> Result<()> {
         if self.resources.registered().next().is_none() {
             return Ok(());
         }
@@ -105,7 +105,7 @@ impl LiveSession {
 
     /// Like [`restore_resources`](Self::restore_resources), for a caller that holds the resources
     /// exclusively.
-    pub(crate) async fn restore_held_resources(&self) -> Result<(), RuntimeError> {
+    pub(crate) async fn restore_held_resources(&self) -> Result<()> {
         let recorded: Vec<Arc<ResourceChanged>> = self.state.lock().await.view.resources().cloned().collect();
         let mut restored = BTreeMap::new();
         for changed in recorded {
@@ -132,7 +132,7 @@ impl LiveSession {
     }
 
     /// Returns the state of a resource from its record. Large ones are fetched.
-    pub(super) async fn resource_state(&self, changed: &Arc<ResourceChanged>) -> Result<Value, RuntimeError> {
+    pub(super) async fn resource_state(&self, changed: &Arc<ResourceChanged>) -> Result<Value> {
         let mut changed = changed.clone();
         self.fetch_large(&mut changed).await?;
         Ok(changed.state.inline().cloned().unwrap_or_default())
@@ -140,10 +140,7 @@ impl LiveSession {
 
     /// Restores resources and files of a new session from a snapshot, and records them. Their earlier state
     /// is recorded already.
-    pub(crate) async fn adopt_parts(
-        &self,
-        states: BTreeMap<String, ResourceSnapshot>,
-    ) -> Result<(), RuntimeError> {
+    pub(crate) async fn adopt_parts(&self, states: BTreeMap<String, ResourceSnapshot>) -> Result<()> {
         let alone = self.files.write().await;
         let resources = self.resources.clone();
         let restored = tokio::task::spawn_blocking(move || resources.restore(&states)).await;
@@ -178,7 +175,7 @@ impl LiveSession {
 
     /// Restores the resources to their recorded states, and returns the session. If that poisons it, driving
     /// it fails.
-    pub(super) async fn with_resources(self: Arc<Self>) -> Result<Arc<Self>, RuntimeError> {
+    pub(super) async fn with_resources(self: Arc<Self>) -> Result<Arc<Self>> {
         match self.restore_resources().await {
             Ok(()) | Err(RuntimeError::Poisoned { .. }) => Ok(self),
             Err(error) => {
@@ -189,7 +186,7 @@ impl LiveSession {
     }
 
     /// Returns the states in which a child session has left the resources that it was lent.
-    pub(crate) async fn resources_left_by(&self, call: &Call) -> Result<Vec<RecordBody>, RuntimeError> {
+    pub(crate) async fn resources_left_by(&self, call: &Call) -> Result<Vec<RecordBody>> {
         let Some(child) = call.session() else { return Ok(Vec::new()) };
         let Some(view) = find_view(&*self.store, child).await? else { return Ok(Vec::new()) };
         Ok(view.resources().cloned().map(RecordBody::ResourceChanged).collect())

@@ -22,7 +22,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Durable, LiveSession, blocking, recorded};
-use crate::error::RuntimeError;
+use crate::error::Result;
 use crate::events::FILES_RESTORED;
 use crate::point::PointSpec;
 use crate::report::Version;
@@ -189,7 +189,7 @@ impl LiveSession {
         &self,
         restored: RestoreReport,
         rescue: Option<Position>,
-    ) -> Result<(), RuntimeError> {
+    ) -> Result<()> {
         if restored.changed.is_empty() && restored.kept.is_empty() {
             return Ok(());
         }
@@ -207,7 +207,7 @@ impl LiveSession {
     pub(crate) async fn with_kept_files(
         &self,
         target: Option<WorkspaceRevision>,
-    ) -> Result<(Option<WorkspaceRevision>, Vec<Object>), RuntimeError> {
+    ) -> Result<(Option<WorkspaceRevision>, Vec<Object>)> {
         let (Some(kept), Some(files)) = (self.kept_files.get().cloned(), target) else {
             return Ok((target, Vec::new()));
         };

@@ -26,7 +26,7 @@ use tokio_util::task::TaskTracker;
 
 use super::LiveSession;
 use crate::checkpoint::CheckpointError;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 
 /// Default minimum number of records between two snapshots of a session. Shorter sessions have none.
 pub const SNAPSHOT_INTERVAL: u64 = 1_000;
@@ -131,7 +131,7 @@ impl Saver {
     }
 
     /// Saves the current state of the session, unless nothing happened since the last checkpoint.
-    pub(crate) async fn save(&self, live: &LiveSession) -> Result<(), RuntimeError> {
+    pub(crate) async fn save(&self, live: &LiveSession) -> Result<()> {
         let mut saved = self.saved.lock().await;
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(error) = failed {

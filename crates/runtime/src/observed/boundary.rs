@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::record::FIELD;
 use super::{ObservedSession, SeenFiles};
-use crate::error::RuntimeError;
+use crate::error::Result;
 
 /// The most paths that a record names.
 const MOST_RECORDED: usize = 1_000;
@@ -34,7 +34,7 @@ impl ObservedSession {
         &self,
         remark: Option<&str>,
         objects: &dyn Objects,
-    ) -> Result<Option<ObservedBoundary>, RuntimeError> {
+    ) -> Result<Option<ObservedBoundary>> {
         let Some(SeenFiles { files, objects: new }) = self.capture().await? else { return Ok(None) };
         let view = self.live.state().await.view.clone();
         let known = view.files();

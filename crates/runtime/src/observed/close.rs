@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::record::{observed_agent, turn_of};
 use super::{GAP, ObservedResult, SeenFiles, turns};
-use crate::error::RuntimeError;
+use crate::error::Result;
 use crate::live::Commit;
 
 /// The most characters of a result in lists.
@@ -51,11 +51,7 @@ impl EndedCalls {
     }
 
     /// Records the ends of the calls.
-    pub(super) fn record(
-        self,
-        commit: &mut Commit<'_>,
-        seen: Option<&SeenFiles>,
-    ) -> Result<(), RuntimeError> {
+    pub(super) fn record(self, commit: &mut Commit<'_>, seen: Option<&SeenFiles>) -> Result<()> {
         let view = commit.view();
         let Self { calls, result, others } = self;
         note_overlap(commit, view, &calls, &others, seen);

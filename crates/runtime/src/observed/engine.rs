@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::close::payload;
 use super::{ObservedCall, ObservedResult, ObservedSession};
-use crate::error::RuntimeError;
+use crate::error::Result;
 
 impl ObservedSession {
     /// Names the conversation that requests belong to from now on, in the program's own words.
@@ -39,7 +39,7 @@ impl ObservedSession {
     }
 
     /// Records a text of the program. It may not be its last one.
-    pub async fn record_text(&self, text: &str) -> Result<(), RuntimeError> {
+    pub async fn record_text(&self, text: &str) -> Result<()> {
         if text.trim().is_empty() {
             return Ok(());
         }
@@ -53,7 +53,7 @@ impl ObservedSession {
     }
 
     /// Records that a call waits for the approval of a person.
-    pub async fn call_waits(&self, call: &ObservedCall) -> Result<CallId, RuntimeError> {
+    pub async fn call_waits(&self, call: &ObservedCall) -> Result<CallId> {
         let evaluation = self.open_evaluation().await?;
         let (id, turn) = (self.new_call_id(&call.id).await, self.current_turn().await);
         self.live
@@ -69,11 +69,7 @@ impl ObservedSession {
     }
 
     /// Records a call that was never run, with the error that the program received.
-    pub async fn record_refusal(
-        &self,
-        call: ObservedCall,
-        result: ObservedResult,
-    ) -> Result<(), RuntimeError> {
+    pub async fn record_refusal(&self, call: ObservedCall, result: ObservedResult) -> Result<()> {
         let evaluation = self.open_evaluation().await?;
         let (id, turn) = (self.new_call_id(&call.id).await, self.current_turn().await);
         self.live

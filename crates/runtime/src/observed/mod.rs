@@ -43,7 +43,7 @@ pub use record::{
 };
 
 use self::close::EndedCalls;
-use crate::error::RuntimeError;
+use crate::error::Result;
 use crate::live::{Commit, Durable, LiveSession, recorded};
 
 /// Topic of notes about what was not seen.
@@ -91,17 +91,17 @@ impl ObservedSession {
     }
 
     /// Stores what was reported, and releases the session.
-    pub async fn release(&self) -> Result<(), RuntimeError> {
+    pub async fn release(&self) -> Result<()> {
         self.live.release().await
     }
 
     /// Records that the program starts or continues: files that changed since, and calls that never ended.
-    pub async fn record_start(&self) -> Result<(), RuntimeError> {
+    pub async fn record_start(&self) -> Result<()> {
         self.barrier(None).await
     }
 
     /// Records a prompt. It ends the evaluation before it, if that has not ended.
-    pub async fn prompt(&self, prompt: ObservedPrompt) -> Result<(), RuntimeError> {
+    pub async fn prompt(&self, prompt: ObservedPrompt) -> Result<()> {
         self.close_calls().await?;
         self.end(EvaluationOutcome::Cancelled).await?;
         let evaluation = self.begin(prompt.id.as_deref()).await?;
@@ -113,7 +113,7 @@ impl ObservedSession {
     }
 
     /// Records that a call is about to run, with the files before it.
-    pub async fn record_call_start(&self, call: ObservedCall) -> Result<CallId, RuntimeError> {
+    pub async fn record_call_start(&self, call: ObservedCall) -> Result<CallId> {
         let seen = self.capture().await?;
         let evaluation = self.open_evaluation().await?;
         let id = self.new_call_id(&call.id).await;
@@ -134,11 +134,7 @@ impl ObservedSession {
     }
 
     /// Records the end of a call, with the files after it.
-    pub async fn record_call_end(
-        &self,
-        call: ObservedCall,
-        result: ObservedResult,
-    ) -> Result<(), RuntimeError> {
+    pub async fn record_call_end(&self, call: ObservedCall, result: ObservedResult) -> Result<()> {
         let seen = self.capture().await?;
         let id = self.call_id(&call.id).await;
         let known = self.live.state().await.view.call(id).map(|call| (call.is_open(), call.evaluation_id));
@@ -174,7 +170,7 @@ impl ObservedSession {
     }
 
     /// Closes the calls that are open: all of them, or those of one sub-agent. Records changed files.
-    pub async fn barrier(&self, agent: Option<&str>) -> Result<(), RuntimeError> {
+    pub async fn barrier(&self, agent: Option<&str>) -> Result<()> {
         let seen = self.capture().await?;
         self.live
             .commit(|commit| {
@@ -190,11 +186,7 @@ impl ObservedSession {
     }
 
     /// Records the end of an evaluation, with the answer if there is one.
-    pub async fn record_answer(
-        &self,
-        text: Option<String>,
-        outcome: EvaluationOutcome,
-    ) -> Result<(), RuntimeError> {
+    pub async fn record_answer(&self, text: Option<String>, outcome: EvaluationOutcome) -> Result<()> {
         self.close_calls().await?;
         let text = text.filter(|text| !text.trim().is_empty());
         if let Some(text) = text {
@@ -211,7 +203,7 @@ impl ObservedSession {
     }
 
     /// Closes all open calls with the files as they are now, in the commit of what comes next.
-    async fn close_calls(&self) -> Result<(), RuntimeError> {
+    async fn close_calls(&self) -> Result<()> {
         let seen = self.capture().await?;
         self.hold(|commit| {
             EndedCalls::all(commit.view()).record(commit, seen.as_ref())?;
@@ -222,17 +214,17 @@ impl ObservedSession {
     }
 
     /// Records requests of the program that are not recorded yet. Returns how many there were.
-    pub async fn requests(&self, requests: Vec<ObservedRequest>) -> Result<usize, RuntimeError> {
+    pub async fn requests(&self, requests: Vec<ObservedRequest>) -> Result<usize> {
         self.record_requests(requests).await
     }
 
     /// Records something that was not seen.
-    pub async fn gap(&self, text: String) -> Result<(), RuntimeError> {
+    pub async fn gap(&self, text: String) -> Result<()> {
         self.live.record_when(vec![Note::new(GAP, text).into()], Durable::WithNext).await
     }
 
     /// Records how the program is guarded.
-    pub async fn note(&self, text: String) -> Result<(), RuntimeError> {
+    pub async fn note(&self, text: String) -> Result<()> {
         self.live.record_when(vec![Note::new("guard", text).into()], Durable::WithNext).await
     }
 
@@ -255,16 +247,13 @@ impl ObservedSession {
         ids.find(|id| !has_ended(id)).unwrap_or_else(|| observed_call_id(self.id(), foreign, 1))
     }
 
-    async fn capture(&self) -> Result<Option<SeenFiles>, RuntimeError> {
+    async fn capture(&self) -> Result<Option<SeenFiles>> {
         let seen = self.live.capture_files().await?.map(recorded);
         Ok(seen.map(|(files, objects)| SeenFiles { files, objects }))
     }
 
     /// Commits together with the next commit that has to be durable.
-    async fn hold<R>(
-        &self,
-        build: impl FnOnce(&mut Commit<'_>) -> Result<R, RuntimeError>,
-    ) -> Result<R, RuntimeError> {
+    async fn hold<R>(&self, build: impl FnOnce(&mut Commit<'_>) -> Result<R>) -> Result<R> {
         self.live
             .commit(|commit| {
                 commit.durable(Durable::WithNext);
@@ -298,7 +287,7 @@ impl ObservedSession {
     }
 
     /// Returns the open evaluation. If there is none, one begins without a prompt.
-    async fn open_evaluation(&self) -> Result<EvaluationId, RuntimeError> {
+    async fn open_evaluation(&self) -> Result<EvaluationId> {
         let state = self.live.state().await;
         match state.view.latest_evaluation().filter(|latest| latest.finished.is_none()) {
             Some(open) => Ok(open.evaluation_id),
@@ -306,7 +295,7 @@ impl ObservedSession {
         }
     }
 
-    async fn begin(&self, prompt: Option<&str>) -> Result<EvaluationId, RuntimeError> {
+    async fn begin(&self, prompt: Option<&str>) -> Result<EvaluationId> {
         self.hold(|commit| {
             let view = commit.view();
             let evaluation: EvaluationId = commit.session().ids().next();
@@ -324,7 +313,7 @@ impl ObservedSession {
     }
 
     /// Ends the open evaluation, if there is one. The record is stored with the next one.
-    async fn end(&self, outcome: EvaluationOutcome) -> Result<(), RuntimeError> {
+    async fn end(&self, outcome: EvaluationOutcome) -> Result<()> {
         self.hold(|commit| {
             let latest = commit.view().latest_evaluation().filter(|latest| latest.finished.is_none());
             if let Some(latest) = latest {
@@ -347,7 +336,7 @@ impl ObservedSession {
         id: CallId,
         call: &ObservedCall,
         files: Option<WorkspaceRevision>,
-    ) -> Result<(), RuntimeError> {
+    ) -> Result<()> {
         let view = commit.view();
         let is_beside = view.calls().any(|other| other.evaluation_id == evaluation && other.is_open());
         // Calls that overlap belong to one answer.
@@ -389,7 +378,7 @@ impl ObservedSession {
         turn: u64,
         id: CallId,
         call: &ObservedCall,
-    ) -> Result<(), RuntimeError> {
+    ) -> Result<()> {
         let mut option = OptionCall::new(id, call.name.as_str(), call.arguments());
         option.provider_call_id = Some(call.id.clone());
         let mut message = Message::new(self.program.clone(), Content::OptionCall(option));

@@ -11,7 +11,7 @@ use backstitch_core::view::{Call, Evaluation, Request};
 use serde_json::{Map, Value, json};
 
 use super::ObservedSession;
-use crate::error::RuntimeError;
+use crate::error::Result;
 
 /// Name of the additional field.
 pub(super) const FIELD: &str = "outside";
@@ -79,10 +79,7 @@ pub fn observed_agent(call: &Call) -> Option<&str> {
 }
 
 impl ObservedSession {
-    pub(super) async fn record_requests(
-        &self,
-        requests: Vec<ObservedRequest>,
-    ) -> Result<usize, RuntimeError> {
+    pub(super) async fn record_requests(&self, requests: Vec<ObservedRequest>) -> Result<usize> {
         let state = self.live.state().await;
         let evaluations = state.view.evaluations().flat_map(|evaluation| evaluation.requests.iter());
         let known: HashSet<String> = evaluations

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::{OutsideCall, OutsideCalls, OutsideError, OutsideResult, UNDONE};
 use crate::driver::NewCall;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::fence::joined;
 use crate::history::{RewindReport, effects_left_by};
 use crate::live::{LiveSession, read_records};
@@ -64,7 +64,7 @@ pub(super) struct KnownCalls {
 
 impl KnownCalls {
     /// Reads the journal of a session.
-    pub(super) async fn read(live: &LiveSession) -> Result<Self, RuntimeError> {
+    pub(super) async fn read(live: &LiveSession) -> Result<Self> {
         let visible = visible_calls(live).await;
         let records = match read_records(&**live.store(), live.id(), Position::START, None).await {
             // A new session is stored with its first call.
@@ -103,7 +103,7 @@ impl HistoryChange {
         &'a self,
         point: &'a PointSpec,
         reason: Option<String>,
-    ) -> BoxFuture<'a, Result<RewindReport, RuntimeError>> {
+    ) -> BoxFuture<'a, Result<RewindReport>> {
         Box::pin(async move {
             match &self.recorded {
                 Some(report) => Ok(report.clone()),
@@ -113,7 +113,7 @@ impl HistoryChange {
     }
 
     /// Undoes the latest rewind, like [`LiveSession::undo`].
-    pub fn undo(&self) -> BoxFuture<'_, Result<RewindReport, RuntimeError>> {
+    pub fn undo(&self) -> BoxFuture<'_, Result<RewindReport>> {
         Box::pin(async move {
             match &self.recorded {
                 Some(report) => Ok(report.clone()),
@@ -194,7 +194,7 @@ impl OutsideCalls {
     }
 
     /// Returns the rewind that a call has made.
-    async fn recorded_rewind(&self, call: CallId) -> Result<Option<RewindReport>, RuntimeError> {
+    async fn recorded_rewind(&self, call: CallId) -> Result<Option<RewindReport>> {
         let live = self.session();
         live.flush().await?;
         let records = read_records(&**live.store(), live.id(), Position::START, None).await?;

@@ -30,7 +30,7 @@ use running::{CallDone, RunningCalls, RunningGuard};
 
 pub use crate::driver::ApproverDecision;
 use crate::driver::{AskedDecision, CallEnds, Driver, NewCall};
-use crate::error::RuntimeError;
+use crate::error::Result;
 use crate::live::LiveSession;
 
 /// Reason of calls that a rewind has left without a result.
@@ -116,7 +116,7 @@ pub struct OutsideCalls {
 impl OutsideCalls {
     /// Prepares a session for calls. Calls that an earlier process left open end with an error, and their files are
     /// restored. Fails if an evaluation of another kind is open.
-    pub fn open(driver: Driver) -> BoxFuture<'static, Result<Arc<Self>, RuntimeError>> {
+    pub fn open(driver: Driver) -> BoxFuture<'static, Result<Arc<Self>>> {
         Self::open_again(driver, None)
     }
 
@@ -125,7 +125,7 @@ impl OutsideCalls {
     pub fn open_again(
         driver: Driver,
         memory: Option<OutsideMemory>,
-    ) -> BoxFuture<'static, Result<Arc<Self>, RuntimeError>> {
+    ) -> BoxFuture<'static, Result<Arc<Self>>> {
         Box::pin(async move {
             driver.check_outside().await?;
             let head = driver.session().state().await.view.head();
@@ -148,7 +148,7 @@ impl OutsideCalls {
     }
 
     /// Serves calls within the evaluation that is open. Nothing is closed, here and at the end.
-    pub(crate) async fn beside(driver: Driver) -> Result<Arc<Self>, RuntimeError> {
+    pub(crate) async fn beside(driver: Driver) -> Result<Arc<Self>> {
         let known = KnownCalls::read(driver.session()).await?;
         Ok(Self::of(driver, known))
     }
@@ -189,12 +189,12 @@ impl OutsideCalls {
     }
 
     /// Adds a note to the session.
-    pub async fn add_note(&self, note: Note) -> Result<(), RuntimeError> {
+    pub async fn add_note(&self, note: Note) -> Result<()> {
         self.session().record(vec![note.into()]).await
     }
 
     /// Releases the session, after [`close`](Self::close).
-    pub async fn release(&self) -> Result<(), RuntimeError> {
+    pub async fn release(&self) -> Result<()> {
         self.session().release().await
     }
 
@@ -280,7 +280,7 @@ impl OutsideCalls {
         }
     }
 
-    async fn evaluation(&self) -> Result<backstitch_core::id::EvaluationId, RuntimeError> {
+    async fn evaluation(&self) -> Result<backstitch_core::id::EvaluationId> {
         let _opening = self.opening.lock().await;
         let caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner).clone();
         self.driver.open_outside(&format!("Calls of {caller}.")).await
@@ -309,7 +309,7 @@ impl OutsideCalls {
     }
 
     /// Waits for running calls, and ends the evaluation. Later calls fail.
-    pub fn close(&self) -> BoxFuture<'_, Result<(), RuntimeError>> {
+    pub fn close(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             self.drain().await;
             let _alone = self.gate.write().await;

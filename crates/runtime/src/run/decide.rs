@@ -21,7 +21,7 @@ use backstitch_core::view::{Call, CallStatus, JournalView};
 use futures_util::FutureExt as _;
 
 use super::task::perform;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::history::offered_result;
 use crate::live::{LiveSession, creation_of};
 use crate::runner::decision_of;
@@ -53,18 +53,13 @@ pub enum DecisionState {
 impl Runtime {
     /// Approves a call that waits for approval. It runs on [`Runtime::resume`], or at once if its driver waits for the decision,
     /// as with engines.
-    pub async fn approve(&self, session: SessionId, call: CallId) -> Result<(), RuntimeError> {
+    pub async fn approve(&self, session: SessionId, call: CallId) -> Result<()> {
         self.decide(session, Some(call), Decision::Approve, None).await.map(|_| ())
     }
 
     /// Denies a call that waits for approval. The model receives the reason once the session is resumed, or at once if its
     /// driver waits for the decision.
-    pub async fn deny(
-        &self,
-        session: SessionId,
-        call: CallId,
-        reason: impl Into<String>,
-    ) -> Result<(), RuntimeError> {
+    pub async fn deny(&self, session: SessionId, call: CallId, reason: impl Into<String>) -> Result<()> {
         let decision = Decision::Deny { reason: Some(reason.into()) };
         self.decide(session, Some(call), decision, None).await.map(|_| ())
     }
@@ -78,7 +73,7 @@ impl Runtime {
         call: Option<CallId>,
         decision: Decision,
         by: Option<String>,
-    ) -> Result<DecisionState, RuntimeError> {
+    ) -> Result<DecisionState> {
         self.decide_with(session, call, decision, DecideOptions { by, ..DecideOptions::default() }).await
     }
 
@@ -89,7 +84,7 @@ impl Runtime {
         call: Option<CallId>,
         decision: Decision,
         options: DecideOptions,
-    ) -> Result<DecisionState, RuntimeError> {
+    ) -> Result<DecisionState> {
         let DecideOptions { by, rule, files } = options;
         let resolved = PauseResolved::new(decision).of_call(call).by(by);
         let runtime = self.clone();
@@ -115,11 +110,7 @@ impl Runtime {
     /// Lets a session continue that a person has repaired, after files or resources could not be restored
     /// ([`RuntimeError::Poisoned`]). Resources are restored again when the session is opened with them. Fails with
     /// [`RuntimeError::Unresolvable`] if the session does not wait for that.
-    pub async fn resolve(
-        &self,
-        session: SessionId,
-        by: Option<String>,
-    ) -> Result<DecisionState, RuntimeError> {
+    pub async fn resolve(&self, session: SessionId, by: Option<String>) -> Result<DecisionState> {
         self.decide(session, None, Decision::Continue, by).await
     }
 
@@ -130,7 +121,7 @@ impl Runtime {
         session: SessionId,
         waiting: &WaitingCall,
         rules: &ApprovalRules,
-    ) -> Result<Option<RuleMatch>, RuntimeError> {
+    ) -> Result<Option<RuleMatch>> {
         let arguments = waiting.arguments.as_object().filter(|_| waiting.reason == PauseReason::Approval);
         let Some(arguments) = arguments else { return Ok(None) };
         let mut rules = rules.clone();
@@ -149,11 +140,7 @@ impl Runtime {
     }
 
     /// Returns the recorded result that is on offer for a call which may have happened, if there is one.
-    pub async fn offered_result(
-        &self,
-        session: SessionId,
-        call: CallId,
-    ) -> Result<Option<OptionResult>, RuntimeError> {
+    pub async fn offered_result(&self, session: SessionId, call: CallId) -> Result<Option<OptionResult>> {
         let view = self.view(session).await?;
         let offered = offered_result(&**self.store(), &view, call).await?;
         Ok(offered.and_then(|message| message.message.option_result().cloned()))
@@ -161,22 +148,18 @@ impl Runtime {
 
     /// Adds a rule about calls to a session. It holds for the session and for its sub-agents, and a rewind to a point before
     /// it removes it. Fails if another process drives the session.
-    pub async fn add_approval_rule(
-        &self,
-        session: SessionId,
-        rule: ApprovalRule,
-    ) -> Result<(), RuntimeError> {
+    pub async fn add_approval_rule(&self, session: SessionId, rule: ApprovalRule) -> Result<()> {
         self.change(session, move |live| async move { live.add_approval_rule(rule).await }).await
     }
 
     /// Removes the rules of a session that let calls run without a question, as for one that another person started, and
     /// returns them. A rewind to a point before this restores them. Fails if another process drives the session.
-    pub async fn remove_allowing_rules(&self, session: SessionId) -> Result<Vec<ApprovalRule>, RuntimeError> {
+    pub async fn remove_allowing_rules(&self, session: SessionId) -> Result<Vec<ApprovalRule>> {
         self.change(session, |live| async move { live.remove_allowing_rules().await }).await
     }
 
     /// Adds a note to a session. Fails if another process drives it.
-    pub async fn add_note(&self, session: SessionId, note: Note) -> Result<(), RuntimeError> {
+    pub async fn add_note(&self, session: SessionId, note: Note) -> Result<()> {
         self.change(session, move |live| async move { live.record(vec![note.into()]).await }).await
     }
 
@@ -185,10 +168,10 @@ impl Runtime {
         &self,
         session: SessionId,
         change: impl FnOnce(Arc<LiveSession>) -> F + Send + 'static,
-    ) -> Result<T, RuntimeError>
+    ) -> Result<T>
     where
         T: Send + 'static,
-        F: Future<Output = Result<T, RuntimeError>> + Send + 'static,
+        F: Future<Output = Result<T>> + Send + 'static,
     {
         match self.registry().get(session) {
             Some(live) => change(live).await,
@@ -197,7 +180,7 @@ impl Runtime {
     }
 
     /// Returns a session and those that it is a sub-agent of, the outermost first.
-    pub(super) async fn callers_of(&self, session: SessionId) -> Result<Vec<SessionId>, RuntimeError> {
+    pub(super) async fn callers_of(&self, session: SessionId) -> Result<Vec<SessionId>> {
         let store = &**self.store();
         let (mut line, mut origin) = (vec![session], creation_of(store, session).await?.origin.clone());
         while let Origin::Call { session: caller, .. } = origin {
@@ -223,7 +206,7 @@ impl Runtime {
         view: &JournalView,
         resolved: PauseResolved,
         files: OperationFiles,
-    ) -> Result<DecisionState, RuntimeError> {
+    ) -> Result<DecisionState> {
         let session = view.session_id();
         let workspace = if needs_files(view, &resolved) {
             match self.workspace_to_decide(session, files).await? {
@@ -258,7 +241,7 @@ impl Runtime {
         &self,
         session: SessionId,
         files: OperationFiles,
-    ) -> Result<Option<Arc<dyn Workspace>>, RuntimeError> {
+    ) -> Result<Option<Arc<dyn Workspace>>> {
         let is_recorded = matches!(files, OperationFiles::Recorded);
         match self.session_workspace(session, files).await {
             // The run opens them as its agent says, and returns the reason if it cannot.
@@ -268,11 +251,7 @@ impl Runtime {
         }
     }
 
-    async fn send_decision(
-        &self,
-        session: SessionId,
-        resolved: &PauseResolved,
-    ) -> Result<DecisionState, RuntimeError> {
+    async fn send_decision(&self, session: SessionId, resolved: &PauseResolved) -> Result<DecisionState> {
         let data =
             serde_json::to_value(resolved).map_err(|error| RuntimeError::Unresolvable(error.to_string()))?;
         let item = InboxItem { kind: InboxKind::Resolution, at: self.clock().now(), data };
@@ -281,7 +260,7 @@ impl Runtime {
 }
 
 /// Fails if a decision is about a call that was not made, or that has its result.
-fn check_pending(view: &JournalView, call: Option<CallId>) -> Result<(), RuntimeError> {
+fn check_pending(view: &JournalView, call: Option<CallId>) -> Result<()> {
     let Some(call) = call else { return Ok(()) };
     let why = match view.call(call).map(Call::status) {
         Some(CallStatus::Pending) => return Ok(()),

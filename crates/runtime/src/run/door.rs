@@ -14,7 +14,7 @@ use super::opening::{holder, new_copy};
 use super::task::async_runtime;
 use crate::agent::{Agent, Mission, ResumeOptions};
 use crate::driver::DriverParts;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::evaluate::{Begin, Evaluator};
 use crate::events::EventStream;
 use crate::live::LiveSession;
@@ -31,7 +31,7 @@ enum Target {
 impl Runtime {
     /// Starts a session of this agent. Returns once session and mission are durable. A task of the runtime
     /// drives it.
-    pub async fn start(&self, agent: &Agent, mission: impl Into<Mission>) -> Result<Run, RuntimeError> {
+    pub async fn start(&self, agent: &Agent, mission: impl Into<Mission>) -> Result<Run> {
         self.start_with(agent, mission, SessionOptions::default()).await
     }
 
@@ -41,19 +41,14 @@ impl Runtime {
         agent: &Agent,
         mission: impl Into<Mission>,
         options: SessionOptions,
-    ) -> Result<Run, RuntimeError> {
+    ) -> Result<Run> {
         let options = SessionOptions { stored_with_mission: true, ..options };
         self.run(agent, Target::New(options), Begin::Mission(mission.into())).await
     }
 
     /// Starts a follow-up evaluation in a session. The model sees the conversation so far. Fails with
     /// [`RuntimeError::EvaluationOpen`] while an evaluation is open.
-    pub async fn ask(
-        &self,
-        session: SessionId,
-        agent: &Agent,
-        mission: impl Into<Mission>,
-    ) -> Result<Run, RuntimeError> {
+    pub async fn ask(&self, session: SessionId, agent: &Agent, mission: impl Into<Mission>) -> Result<Run> {
         self.ask_with(session, agent, mission, SessionOptions::default()).await
     }
 
@@ -65,12 +60,12 @@ impl Runtime {
         agent: &Agent,
         mission: impl Into<Mission>,
         options: SessionOptions,
-    ) -> Result<Run, RuntimeError> {
+    ) -> Result<Run> {
         self.run(agent, Target::Known(session, options), Begin::Mission(mission.into())).await
     }
 
     /// Resumes a session that was interrupted or paused, or that has messages waiting.
-    pub async fn resume(&self, session: SessionId, agent: &Agent) -> Result<Run, RuntimeError> {
+    pub async fn resume(&self, session: SessionId, agent: &Agent) -> Result<Run> {
         self.resume_with(session, agent, ResumeOptions::default(), SessionOptions::default()).await
     }
 
@@ -82,7 +77,7 @@ impl Runtime {
         agent: &Agent,
         resume: ResumeOptions,
         options: SessionOptions,
-    ) -> Result<Run, RuntimeError> {
+    ) -> Result<Run> {
         self.run(agent, Target::Known(session, options), Begin::Resume(resume)).await
     }
 
@@ -120,7 +115,7 @@ impl Runtime {
         agent: &Agent,
         session: SessionId,
         options: SessionOptions,
-    ) -> Result<SessionOptions, RuntimeError> {
+    ) -> Result<SessionOptions> {
         let takes_over = options.take_over;
         match self.options(agent, session, options).await {
             Err(error) if !takes_over => Err(self.explain_held(session, error).await),
@@ -135,7 +130,7 @@ impl Runtime {
         agent: &Agent,
         session: SessionId,
         mut options: SessionOptions,
-    ) -> Result<SessionOptions, RuntimeError> {
+    ) -> Result<SessionOptions> {
         if options.workspace.is_none() {
             let opened = match self.workspace_of(agent, session).await {
                 Err(error) if options.take_over && holder(&error, session).is_some() => {
@@ -159,7 +154,7 @@ impl Runtime {
         &self,
         agent: &Agent,
         session: SessionId,
-    ) -> Result<Option<OpenedWorkspace>, RuntimeError> {
+    ) -> Result<Option<OpenedWorkspace>> {
         match agent.workspace_spec() {
             Some(spec) => self.open_workspace(&spec, session).await.map(Some),
             None => Ok(None),
@@ -167,7 +162,7 @@ impl Runtime {
     }
 
     /// Drives a session in a task of the runtime. Returns once its mission is durable.
-    async fn run(&self, agent: &Agent, target: Target, begin: Begin) -> Result<Run, RuntimeError> {
+    async fn run(&self, agent: &Agent, target: Target, begin: Begin) -> Result<Run> {
         let registry = self.registry().clone();
         if registry.stop.is_cancelled() {
             return Err(RuntimeError::ShuttingDown);
@@ -249,7 +244,7 @@ impl Runtime {
         agent: &Agent,
         evaluator: &Evaluator,
         target: Target,
-    ) -> Result<(Arc<LiveSession>, Position, Option<PathBuf>), RuntimeError> {
+    ) -> Result<(Arc<LiveSession>, Position, Option<PathBuf>)> {
         match target {
             Target::New(mut options) => {
                 let id = options.id.map_or_else(|| self.new_id(), Ok)?;

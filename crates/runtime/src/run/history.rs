@@ -12,7 +12,7 @@ use backstitch_core::ports::FilePath;
 use serde_json::Value;
 
 use super::opening::new_copy;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::history::{FileRestoreReport, ForkReport, RewindReport, discarded_effects};
 use crate::live::{KeptFiles, LiveSession, RestoredFiles, read_records};
 use crate::point::PointSpec;
@@ -71,7 +71,7 @@ pub enum HistoryStep {
 
 impl Runtime {
     /// Rewinds a session to a point: conversation, state, resources and files. [`Runtime::undo`] undoes it.
-    pub async fn rewind(&self, session: SessionId, to: PointSpec) -> Result<RewindReport, RuntimeError> {
+    pub async fn rewind(&self, session: SessionId, to: PointSpec) -> Result<RewindReport> {
         self.rewind_with(session, to, RewindOptions::default()).await
     }
 
@@ -81,36 +81,28 @@ impl Runtime {
         session: SessionId,
         to: PointSpec,
         options: RewindOptions,
-    ) -> Result<RewindReport, RuntimeError> {
+    ) -> Result<RewindReport> {
         self.step(session, HistoryStep::To(to), options).await
     }
 
     /// Undoes the latest rewind of a session; again, the one before it.
-    pub async fn undo(&self, session: SessionId) -> Result<RewindReport, RuntimeError> {
+    pub async fn undo(&self, session: SessionId) -> Result<RewindReport> {
         self.undo_with(session, RewindOptions::default()).await
     }
 
     /// Like [`undo`](Self::undo), with options.
-    pub async fn undo_with(
-        &self,
-        session: SessionId,
-        options: RewindOptions,
-    ) -> Result<RewindReport, RuntimeError> {
+    pub async fn undo_with(&self, session: SessionId, options: RewindOptions) -> Result<RewindReport> {
         self.step(session, HistoryStep::Undo, options).await
     }
 
     /// Repeats the rewind that was undone last. Fails with [`RuntimeError::NothingToRedo`] if none was undone, or if the
     /// session has continued since then.
-    pub async fn redo(&self, session: SessionId) -> Result<RewindReport, RuntimeError> {
+    pub async fn redo(&self, session: SessionId) -> Result<RewindReport> {
         self.redo_with(session, RewindOptions::default()).await
     }
 
     /// Like [`redo`](Self::redo), with options.
-    pub async fn redo_with(
-        &self,
-        session: SessionId,
-        options: RewindOptions,
-    ) -> Result<RewindReport, RuntimeError> {
+    pub async fn redo_with(&self, session: SessionId, options: RewindOptions) -> Result<RewindReport> {
         self.step(session, HistoryStep::Redo, options).await
     }
 
@@ -120,7 +112,7 @@ impl Runtime {
         session: SessionId,
         step: HistoryStep,
         mut options: RewindOptions,
-    ) -> Result<RewindReport, RuntimeError> {
+    ) -> Result<RewindReport> {
         let reason = options.reason.take();
         let travel = move |live: Arc<LiveSession>| async move {
             match step {
@@ -140,7 +132,7 @@ impl Runtime {
         session: SessionId,
         from: PointSpec,
         paths: impl IntoIterator<Item = FilePath>,
-    ) -> Result<FileRestoreReport, RuntimeError> {
+    ) -> Result<FileRestoreReport> {
         self.restore_with(session, from, paths, RewindOptions::default()).await
     }
 
@@ -151,7 +143,7 @@ impl Runtime {
         from: PointSpec,
         paths: impl IntoIterator<Item = FilePath>,
         options: RewindOptions,
-    ) -> Result<FileRestoreReport, RuntimeError> {
+    ) -> Result<FileRestoreReport> {
         let (paths, point): (Vec<FilePath>, _) = (paths.into_iter().collect(), from.clone());
         let restore = move |live: Arc<LiveSession>| async move {
             let done = live.restore_files(&point, paths).await?;
@@ -163,11 +155,7 @@ impl Runtime {
     }
 
     /// Returns the restores of a session's files that were recorded since a position of its journal.
-    pub async fn restores(
-        &self,
-        session: SessionId,
-        since: Position,
-    ) -> Result<Vec<RestoredFiles>, RuntimeError> {
+    pub async fn restores(&self, session: SessionId, since: Position) -> Result<Vec<RestoredFiles>> {
         self.read_off_thread(move |store| async move {
             let records = read_records(&*store, session, since, None).await?;
             Ok(records.iter().filter_map(|record| RestoredFiles::of(session, &record.body)).collect())
@@ -177,7 +165,7 @@ impl Runtime {
 
     /// Forks a session without files at a point, and returns the new one with the outside effects of its parent after
     /// that point.
-    pub async fn fork(&self, parent: SessionId, at: PointSpec) -> Result<ForkReport, RuntimeError> {
+    pub async fn fork(&self, parent: SessionId, at: PointSpec) -> Result<ForkReport> {
         self.fork_with(parent, at, ForkOptions::default()).await
     }
 
@@ -187,7 +175,7 @@ impl Runtime {
         parent: SessionId,
         at: PointSpec,
         options: ForkOptions,
-    ) -> Result<ForkReport, RuntimeError> {
+    ) -> Result<ForkReport> {
         let ForkOptions { workspace, definition } = options;
         let id = self.new_id()?;
         let runtime = self.clone();
@@ -223,10 +211,10 @@ impl Runtime {
         session: SessionId,
         options: RewindOptions,
         travel: impl FnOnce(Arc<LiveSession>) -> F + Send + 'static,
-    ) -> Result<(T, Vec<RestoredFiles>), RuntimeError>
+    ) -> Result<(T, Vec<RestoredFiles>)>
     where
         T: Send + 'static,
-        F: Future<Output = Result<T, RuntimeError>> + Send + 'static,
+        F: Future<Output = Result<T>> + Send + 'static,
     {
         let RewindOptions { files, kept, .. } = options;
         let travel = move |live: Arc<LiveSession>| async move {

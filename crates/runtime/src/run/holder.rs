@@ -9,7 +9,7 @@ use backstitch_core::id::SessionId;
 use backstitch_core::ports::{ClaimMode, Owner, Process, StoreError};
 use tokio::time::Instant;
 
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::runtime::Runtime;
 
 /// Time within which a killed process has to release its session.
@@ -29,14 +29,14 @@ pub struct SessionHolder {
 
 impl Runtime {
     /// Returns the holder of a session; `None` if no process drives it.
-    pub async fn holder(&self, session: SessionId) -> Result<Option<SessionHolder>, RuntimeError> {
+    pub async fn holder(&self, session: SessionId) -> Result<Option<SessionHolder>> {
         let runtime = self.clone();
         self.in_task(async move { runtime.find_holder(session).await }).await
     }
 
     /// Ends the process that holds a session, if there is one: on this machine it is killed, elsewhere it loses its claim.
     /// Fails with [`RuntimeError::HolderNotEnded`] if it cannot be ended, or if it is this process.
-    pub async fn end_holder(&self, session: SessionId) -> Result<(), RuntimeError> {
+    pub async fn end_holder(&self, session: SessionId) -> Result<()> {
         let runtime = self.clone();
         self.in_task(async move {
             let Some(SessionHolder { owner, process }) = runtime.find_holder(session).await? else {
@@ -62,7 +62,7 @@ impl Runtime {
         .await
     }
 
-    async fn find_holder(&self, session: SessionId) -> Result<Option<SessionHolder>, RuntimeError> {
+    async fn find_holder(&self, session: SessionId) -> Result<Option<SessionHolder>> {
         let store = self.store();
         if store.holder(session).await?.is_none() {
             return Ok(None);
@@ -80,7 +80,7 @@ impl Runtime {
     }
 
     /// Takes the claim from the holder, and releases the session.
-    async fn take_claim(&self, session: SessionId) -> Result<(), RuntimeError> {
+    async fn take_claim(&self, session: SessionId) -> Result<()> {
         let claim = self.store().claim(session, self.owner().clone(), ClaimMode::TakeOver).await;
         let claim = claim?;
         self.store().release(claim).await.map_err(RuntimeError::Store)

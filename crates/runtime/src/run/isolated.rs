@@ -6,7 +6,7 @@ use std::sync::Arc;
 use backstitch_core::id::SessionId;
 
 use super::opening::ApplyTarget;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::history::{ApplyDirection, ApplyOptions, ApplyReport, undoable_apply};
 use crate::live::LiveSession;
 use crate::runtime::Runtime;
@@ -15,11 +15,7 @@ use crate::workspace::{OperationFiles, WorkspaceSpec};
 impl Runtime {
     /// Merges the changes of an isolated session into its project, or undoes the latest application of them, in the directory
     /// that they were applied to. With conflicts, nothing is written. An application that was interrupted is completed first.
-    pub async fn apply(
-        &self,
-        session: SessionId,
-        mut options: ApplyOptions,
-    ) -> Result<ApplyReport, RuntimeError> {
+    pub async fn apply(&self, session: SessionId, mut options: ApplyOptions) -> Result<ApplyReport> {
         let (files, project) = (std::mem::take(&mut options.files), options.project.take());
         let (runtime, direction) = (self.clone(), options.direction);
         let merge = move |live: Arc<LiveSession>| async move {
@@ -41,11 +37,7 @@ impl Runtime {
     }
 
     /// Undoes the latest application of a session's changes, in the directory that they were applied to.
-    pub async fn undo_apply(
-        &self,
-        session: SessionId,
-        options: ApplyOptions,
-    ) -> Result<ApplyReport, RuntimeError> {
+    pub async fn undo_apply(&self, session: SessionId, options: ApplyOptions) -> Result<ApplyReport> {
         self.apply(session, ApplyOptions { direction: ApplyDirection::Undo, ..options }).await
     }
 
@@ -55,7 +47,7 @@ impl Runtime {
         &self,
         session: SessionId,
         moved_to: Option<WorkspaceSpec>,
-    ) -> Result<Option<ApplyReport>, RuntimeError> {
+    ) -> Result<Option<ApplyReport>> {
         let runtime = self.clone();
         let complete = move |live: Arc<LiveSession>| async move {
             let Some(directory) = pending_directory(&live).await else { return Ok(None) };
@@ -67,11 +59,7 @@ impl Runtime {
     }
 
     /// Completes an application that was interrupted, before another one. The directory may be the open one of the caller.
-    async fn complete_pending(
-        &self,
-        live: &LiveSession,
-        project: Option<&WorkspaceSpec>,
-    ) -> Result<(), RuntimeError> {
+    async fn complete_pending(&self, live: &LiveSession, project: Option<&WorkspaceSpec>) -> Result<()> {
         let Some(directory) = pending_directory(live).await else { return Ok(()) };
         let open = project.and_then(WorkspaceSpec::opened);
         let target = match open.filter(|open| open.host_directory().as_ref() == Some(&directory)) {

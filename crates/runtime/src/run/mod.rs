@@ -26,7 +26,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::events::{EventStream, SessionEvent};
 use crate::outcome::{DriveOutcome, FinalAnswer};
 use crate::runtime::Runtime;
@@ -37,7 +37,7 @@ pub use holder::SessionHolder;
 pub use people::{ApprovalOutcome, DecidedCall, DecisionReport, ResolutionReport};
 
 /// The outcome of a run, once it has ended.
-type Outcome = Option<Arc<Result<DriveOutcome, RuntimeError>>>;
+type Outcome = Option<Arc<Result<DriveOutcome>>>;
 
 /// A session that a task of the runtime drives. The handle only observes it.
 ///
@@ -101,7 +101,7 @@ impl Run {
 
     /// Waits for the outcome of the run: an answer, a failure or a pause. It can be awaited more than once,
     /// and does not depend on events being read.
-    pub async fn outcome(&self) -> Result<DriveOutcome, RuntimeError> {
+    pub async fn outcome(&self) -> Result<DriveOutcome> {
         let mut outcome = self.outcome.clone();
         let ended = match outcome.wait_for(Option::is_some).await {
             Ok(ended) => ended.clone(),
@@ -117,7 +117,7 @@ impl Run {
 
     /// Waits for the answer, and deserializes it: a `String` for text, or the type that the agent [answers
     /// with](crate::Agent::answers_with). Any other outcome is an error.
-    pub async fn answer<T: DeserializeOwned>(&self) -> Result<T, RuntimeError> {
+    pub async fn answer<T: DeserializeOwned>(&self) -> Result<T> {
         let FinalAnswer { text, output, .. } = self.outcome().await?.answer()?;
         let has_output = output.is_some();
         let value = output.unwrap_or(Value::String(text));
@@ -138,7 +138,7 @@ impl Run {
 
     /// Cancels the evaluation: running calls are rolled back. Fails with [`RuntimeError::NothingToCancel`] if
     /// it has ended.
-    pub async fn cancel(&self) -> Result<(), RuntimeError> {
+    pub async fn cancel(&self) -> Result<()> {
         self.runtime.cancel(self.session).await.map(|_| ())
     }
 }

@@ -27,7 +27,7 @@ use tokio::time::Instant;
 
 use crate::adapters::{DirectoryError, SessionFiles};
 use crate::agent::Agent;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::live::{LiveSession, find_view};
 use crate::runtime::{Runtime, SessionOptions};
 use crate::workspace::{OpenedWorkspace, OperationFiles, WorkspaceSpec};
@@ -36,11 +36,7 @@ impl Runtime {
     /// Opens the files of a session as `start`, `ask` and `resume` do, for callers that need them before or after that. The
     /// workspace is for [`SessionOptions::workspace`], and the isolation for [`SessionOptions::isolation`]: a copy that was
     /// made for a new session is removed if the session cannot be started.
-    pub async fn open_workspace(
-        &self,
-        spec: &WorkspaceSpec,
-        session: SessionId,
-    ) -> Result<OpenedWorkspace, RuntimeError> {
+    pub async fn open_workspace(&self, spec: &WorkspaceSpec, session: SessionId) -> Result<OpenedWorkspace> {
         if let Some(open) = spec.opened() {
             return Ok(open.clone().into());
         }
@@ -64,7 +60,7 @@ impl Runtime {
         spec: &WorkspaceSpec,
         session: SessionId,
         files: SessionFiles,
-    ) -> Result<OpenedWorkspace, RuntimeError> {
+    ) -> Result<OpenedWorkspace> {
         let opened = self.adapters().workspace(spec, session, files).await;
         opened.map_err(|error| match error.downcast::<DirectoryError>() {
             Ok(error) => RuntimeError::OpenDirectory(*error),
@@ -90,10 +86,10 @@ impl Runtime {
         session: SessionId,
         files: OperationFiles,
         operation: impl FnOnce(Arc<LiveSession>) -> F + Send + 'static,
-    ) -> Result<T, RuntimeError>
+    ) -> Result<T>
     where
         T: Send + 'static,
-        F: Future<Output = Result<T, RuntimeError>> + Send + 'static,
+        F: Future<Output = Result<T>> + Send + 'static,
     {
         let runtime = self.clone();
         let opening = async move {
@@ -111,7 +107,7 @@ impl Runtime {
         &self,
         session: SessionId,
         files: OperationFiles,
-    ) -> Result<Option<Arc<dyn Workspace>>, RuntimeError> {
+    ) -> Result<Option<Arc<dyn Workspace>>> {
         let spec = match files {
             OperationFiles::Untouched => return Ok(None),
             OperationFiles::Within(spec) => Some(spec),
@@ -128,7 +124,7 @@ impl Runtime {
         &self,
         mut spec: WorkspaceSpec,
         session: SessionId,
-    ) -> Result<WorkspaceSpec, RuntimeError> {
+    ) -> Result<WorkspaceSpec> {
         if spec.opened().is_some() {
             return Ok(spec);
         }
@@ -145,7 +141,7 @@ impl Runtime {
         &self,
         target: ApplyTarget,
         session: SessionId,
-    ) -> Result<Arc<dyn Workspace>, RuntimeError> {
+    ) -> Result<Arc<dyn Workspace>> {
         let (spec, directory) = match target {
             ApplyTarget::Recorded(directory) => (directory.clone().into(), Some(directory)),
             ApplyTarget::Given(spec) => (spec, None),
@@ -174,7 +170,7 @@ impl Runtime {
         &self,
         agent: &Agent,
         session: SessionId,
-    ) -> Result<Option<OpenedWorkspace>, RuntimeError> {
+    ) -> Result<Option<OpenedWorkspace>> {
         let claim = self.store().claim(session, self.owner().clone(), ClaimMode::TakeOver);
         let claim = claim.await?;
         let until = Instant::now() + LONGEST_HANDOVER;
@@ -209,7 +205,7 @@ pub(super) fn new_copy(options: &SessionOptions) -> Option<PathBuf> {
 }
 
 /// Returns the directory that a journal names. `None` for a session without files.
-fn recorded_directory(view: &JournalView) -> Result<Option<WorkspaceSpec>, RuntimeError> {
+fn recorded_directory(view: &JournalView) -> Result<Option<WorkspaceSpec>> {
     let session = view.session_id();
     // A fork of an isolated session has a directory of its own, which is not a copy of the project.
     let copy = view.isolation().filter(|isolated| isolated.point.session == session);

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::Run;
 use super::decide::{DecideOptions, DecisionState};
 use crate::agent::Agent;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::live::RestoredFiles;
 use crate::outcome::DriveOutcome;
 use crate::report::Version;
@@ -104,7 +104,7 @@ impl Runtime {
         calls: &[CallId],
         decision: Decision,
         by: Option<String>,
-    ) -> Result<DecisionReport, RuntimeError> {
+    ) -> Result<DecisionReport> {
         let waiting = self.waiting_calls(session).await?.into_iter();
         let (chosen, others): (Vec<_>, Vec<_>) = waiting
             .filter(|waiting| waiting.reason == PauseReason::Approval)
@@ -133,7 +133,7 @@ impl Runtime {
         call: Option<CallId>,
         decision: Decision,
         options: DecideOptions,
-    ) -> Result<ResolutionReport, RuntimeError> {
+    ) -> Result<ResolutionReport> {
         let since = self.view(session).await?.head();
         let sent = self.decide_with(session, call, decision, options).await? != DecisionState::Recorded;
         let restored = self.restores(session, since).await?;
@@ -186,7 +186,7 @@ impl Run {
         mut self,
         agent: &Agent,
         mut decide: impl AsyncFnMut(&WaitingCall) -> Option<Decision>,
-    ) -> Result<DriveOutcome, RuntimeError> {
+    ) -> Result<DriveOutcome> {
         let mut decided = Vec::new();
         loop {
             let ended = self.outcome().await?;

@@ -7,7 +7,7 @@ use backstitch_core::id::SessionId;
 use backstitch_core::message::PolicyName;
 
 use crate::agent::Agent;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::observed::ObservedSession;
 use crate::outside::{OutsideCalls, OutsideMemory};
 use crate::runtime::{Runtime, SessionOptions};
@@ -20,7 +20,7 @@ impl Runtime {
         session: SessionId,
         program: PolicyName,
         options: SessionOptions,
-    ) -> Result<ObservedSession, RuntimeError> {
+    ) -> Result<ObservedSession> {
         Ok(ObservedSession::new(self.open_idle(session, options).await?, program))
     }
 
@@ -33,7 +33,7 @@ impl Runtime {
         agent: &Agent,
         options: SessionOptions,
         memory: Option<OutsideMemory>,
-    ) -> Result<Arc<OutsideCalls>, RuntimeError> {
+    ) -> Result<Arc<OutsideCalls>> {
         let SessionOptions { workspace, tags, id, .. } = options;
         let known = SessionOptions { workspace: workspace.clone(), ..SessionOptions::default() };
         let driver = match self.open(session, agent.clone(), known).await {

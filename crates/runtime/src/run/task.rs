@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinError;
 use tracing::Instrument as _;
 
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::fence::catch_panic;
 use crate::live::LiveSession;
 use crate::runtime::Runtime;
@@ -26,8 +26,8 @@ impl Runtime {
     /// Runs an operation to its end, even if the caller is dropped.
     pub(crate) async fn in_task<T: Send + 'static>(
         &self,
-        operation: impl Future<Output = Result<T, RuntimeError>> + Send + 'static,
-    ) -> Result<T, RuntimeError> {
+        operation: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
         let handle = async_runtime()?;
         let (tasks, operation) = (handle.clone(), operation.in_current_span());
         // Reading and folding a long journal would keep an async thread from its other tasks.
@@ -39,10 +39,10 @@ impl Runtime {
     pub(crate) async fn read_off_thread<T, F>(
         &self,
         read: impl FnOnce(Arc<dyn Store>) -> F + Send + 'static,
-    ) -> Result<T, RuntimeError>
+    ) -> Result<T>
     where
         T: Send + 'static,
-        F: Future<Output = Result<T, RuntimeError>> + Send,
+        F: Future<Output = Result<T>> + Send,
     {
         let store = self.store().clone();
         match Handle::try_current() {
@@ -57,8 +57,8 @@ impl Runtime {
     /// Opens a session in a task. If the caller is dropped, the session is released.
     pub(crate) async fn open_in_task(
         &self,
-        opening: impl Future<Output = Result<Arc<LiveSession>, RuntimeError>> + Send + 'static,
-    ) -> Result<Arc<LiveSession>, RuntimeError> {
+        opening: impl Future<Output = Result<Arc<LiveSession>>> + Send + 'static,
+    ) -> Result<Arc<LiveSession>> {
         let handle = async_runtime()?;
         let (give, opened) = oneshot::channel();
         let opening = async move {
@@ -76,12 +76,12 @@ impl Runtime {
     pub(crate) async fn operate<T, F>(
         &self,
         session: SessionId,
-        opening: impl Future<Output = Result<Arc<LiveSession>, RuntimeError>> + Send + 'static,
+        opening: impl Future<Output = Result<Arc<LiveSession>>> + Send + 'static,
         operation: impl FnOnce(Arc<LiveSession>) -> F + Send + 'static,
-    ) -> Result<T, RuntimeError>
+    ) -> Result<T>
     where
         T: Send + 'static,
-        F: Future<Output = Result<T, RuntimeError>> + Send + 'static,
+        F: Future<Output = Result<T>> + Send + 'static,
     {
         let registry = self.registry().clone();
         self.in_task(async move {
@@ -96,9 +96,9 @@ impl Runtime {
 pub(super) async fn perform<T, F>(
     live: Arc<LiveSession>,
     operation: impl FnOnce(Arc<LiveSession>) -> F,
-) -> Result<T, RuntimeError>
+) -> Result<T>
 where
-    F: Future<Output = Result<T, RuntimeError>>,
+    F: Future<Output = Result<T>>,
 {
     let done = AssertUnwindSafe(operation(live.clone())).catch_unwind().await;
     let released = live.release().await;
@@ -108,7 +108,7 @@ where
 }
 
 /// Returns the result of a task.
-fn ended<T>(ended: Result<Result<T, RuntimeError>, JoinError>) -> Result<T, RuntimeError> {
+fn ended<T>(ended: Result<Result<T>, JoinError>) -> Result<T> {
     match ended {
         Ok(done) => done,
         Err(join) if join.is_panic() => Err(RuntimeError::DriverPanicked),
@@ -117,7 +117,7 @@ fn ended<T>(ended: Result<Result<T, RuntimeError>, JoinError>) -> Result<T, Runt
 }
 
 /// Returns the async runtime of the caller.
-pub(super) fn async_runtime() -> Result<Handle, RuntimeError> {
+pub(super) fn async_runtime() -> Result<Handle> {
     let handle = Handle::try_current().map_err(|_| RuntimeError::NoAsyncRuntime)?;
     // A timer cannot be made without the time driver, and nothing else says whether there is one.
     catch_panic(|| drop(tokio::time::sleep(Duration::ZERO))).map_err(|_| RuntimeError::NoAsyncRuntime)?;

@@ -6,7 +6,7 @@ use backstitch_core::tool::{Approval, Tool};
 use serde_json::{Map, Value};
 
 use super::ToolRunner;
-use crate::error::RuntimeError;
+use crate::error::Result;
 use crate::live::LiveSession;
 
 /// What a call needs before it may run.
@@ -38,7 +38,7 @@ impl ToolRunner {
         &self,
         name: &str,
         arguments: &Map<String, Value>,
-    ) -> Result<Option<String>, RuntimeError> {
+    ) -> Result<Option<String>> {
         let found = rules_of(&self.live, &self.rules).await?.judge(name, arguments);
         let denied = found.filter(|found| found.verdict == ApprovalVerdict::Deny);
         Ok(denied.map(|found| denial(&found.rule)))
@@ -48,7 +48,7 @@ impl ToolRunner {
         &self,
         tool: &Tool,
         arguments: &Map<String, Value>,
-    ) -> Result<ApprovalNeed, RuntimeError> {
+    ) -> Result<ApprovalNeed> {
         let rules = rules_of(&self.live, &self.rules).await?;
         let asks = tool.spec.approval == Approval::Needed;
         Ok(ApprovalNeed::of(&rules, tool.name().as_str(), arguments, asks))
@@ -56,10 +56,7 @@ impl ToolRunner {
 }
 
 /// Returns the rules that apply to the calls of a session: those that its agent has or inherits, and its own.
-pub(crate) async fn rules_of(
-    live: &LiveSession,
-    inherited: &ApprovalRules,
-) -> Result<ApprovalRules, RuntimeError> {
+pub(crate) async fn rules_of(live: &LiveSession, inherited: &ApprovalRules) -> Result<ApprovalRules> {
     let own = live.state().await.session.all::<ApprovalRule>()?;
     Ok(inherited.clone().and(own.iter().map(|rule| (**rule).clone())))
 }

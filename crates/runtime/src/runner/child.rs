@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Attempt, ToolRunner};
 use crate::agent::{Agent, Mission, ResumeOptions};
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::live::LiveSession;
 use crate::outcome::DriveOutcome;
 
@@ -27,10 +27,10 @@ pub(crate) type DriveChild = fn(Arc<LiveSession>, Agent, CancellationToken) -> B
 /// Drives a child session to its answer, or to a pause, including evaluations that replace superseded ones.
 pub(crate) trait ChildDriver: Send + Sync {
     /// Starts an evaluation.
-    fn start(&self, mission: Mission) -> BoxFuture<'_, Result<DriveOutcome, RuntimeError>>;
+    fn start(&self, mission: Mission) -> BoxFuture<'_, Result<DriveOutcome>>;
 
     /// Resumes an evaluation.
-    fn resume(&self, options: ResumeOptions) -> BoxFuture<'_, Result<DriveOutcome, RuntimeError>>;
+    fn resume(&self, options: ResumeOptions) -> BoxFuture<'_, Result<DriveOutcome>>;
 
     /// Ends the running evaluation.
     fn cancel(&self);
@@ -53,7 +53,7 @@ impl ToolRunner {
         started: &Attempt,
         mut agent: Agent,
         drive: DriveChild,
-    ) -> Result<Child, RuntimeError> {
+    ) -> Result<Child> {
         let (parent, call, allotment) = (&self.live, started.call.call_id, started.allotment);
         let session = started.intent.record().session.ok_or(RuntimeError::ShuttingDown)?;
         let deadline = parent.deadline(started.call.evaluation_id);
@@ -90,7 +90,7 @@ impl Child {
         &self,
         mission: Mission,
         resume: ResumeOptions,
-    ) -> BoxFuture<'_, Result<DriveOutcome, RuntimeError>> {
+    ) -> BoxFuture<'_, Result<DriveOutcome>> {
         Box::pin(async move {
             let latest = {
                 let state = self.live.state().await;
@@ -175,7 +175,7 @@ async fn open(
     session: SessionId,
     (workspace, resources): (WorkspaceUse, ResourceUse),
     agent: &Agent,
-) -> Result<Arc<LiveSession>, RuntimeError> {
+) -> Result<Arc<LiveSession>> {
     let try_open = async |claim| {
         let environment = parent.lent(workspace, resources);
         LiveSession::open(environment, session, claim, |session| agent.set_up_session(session)).await

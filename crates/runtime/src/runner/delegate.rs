@@ -22,7 +22,7 @@ use super::result::{Failure, Speaker};
 use super::{Attempt, Settlement, ToolRunner, paused};
 use crate::agent::{Agent, Mission, MissionProblem, SubAgent};
 use crate::clock::after;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::fence::catch_panic;
 use crate::heap::boxed;
 use crate::live::{Saver, depth};
@@ -58,7 +58,7 @@ impl ToolRunner {
         arguments: Map<String, Value>,
         hold: &Hold,
         waiter: Arc<Waiter>,
-    ) -> Result<CallOutcome, RuntimeError> {
+    ) -> Result<CallOutcome> {
         let Some(Caller { agent: caller, drive }) = self.caller.as_deref() else {
             let message = format!("{} is an agent, and only an agent can call it", tool.name());
             return self.refuse(call, Failure::by_runtime("no_caller", message, Retry::Refused)).await;
@@ -129,7 +129,7 @@ impl ToolRunner {
     }
 
     /// Ends a call whose mission or agent could not be made.
-    async fn refuse_panic(&self, call: &CallRequest, panic: String) -> Result<CallOutcome, RuntimeError> {
+    async fn refuse_panic(&self, call: &CallRequest, panic: String) -> Result<CallOutcome> {
         let message = format!("{} panicked: {panic}", call.name);
         self.refuse(call, Failure::by_runtime("panic", message, Retry::Refused)).await
     }
@@ -151,7 +151,7 @@ impl ToolRunner {
         child: &Child,
         started: &Attempt,
         mission: Mission,
-    ) -> (Result<DriveOutcome, RuntimeError>, Option<Stop>) {
+    ) -> (Result<DriveOutcome>, Option<Stop>) {
         let mut driving = child.drive(mission, started.call.resume.clone());
         let cancelled = async {
             match &started.call.cancel {
@@ -177,9 +177,9 @@ impl ToolRunner {
         started: Attempt,
         hold: &Hold,
         child: &Child,
-        ended: Result<DriveOutcome, RuntimeError>,
+        ended: Result<DriveOutcome>,
         stop: Option<Stop>,
-    ) -> Result<Settlement, RuntimeError> {
+    ) -> Result<Settlement> {
         let name = started.tool.name().clone();
         let failure = match (ended, stop) {
             (Err(RuntimeError::Poisoned { session, reason }), _) => {
@@ -228,12 +228,7 @@ impl ToolRunner {
 
     /// Rolls back the child session of a failed call. The failure is durable before: otherwise the work would
     /// be repeated.
-    async fn withdraw_child(
-        &self,
-        child: &Child,
-        settled: Settlement,
-        why: &str,
-    ) -> Result<Settlement, RuntimeError> {
+    async fn withdraw_child(&self, child: &Child, settled: Settlement, why: &str) -> Result<Settlement> {
         self.live.flush().await?;
         crash_point!("child.settled");
         child.withdraw(why).await;

@@ -27,7 +27,7 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
 use super::{Attempt, ToolRunner};
 use crate::agent::SubAgent;
-use crate::error::RuntimeError;
+use crate::error::Result;
 use crate::live::{CapturedResource, blocking, recorded};
 
 /// The most omitted files of a rescue that are listed.
@@ -115,7 +115,7 @@ impl Hold {
     }
 
     /// Captures the files before a call that may write.
-    pub(super) async fn capture(&self) -> Result<Option<(WorkspaceRevision, Vec<Object>)>, RuntimeError> {
+    pub(super) async fn capture(&self) -> Result<Option<(WorkspaceRevision, Vec<Object>)>> {
         let Some(workspace) = self.workspace() else { return Ok(None) };
         blocking(move || {
             let captured = workspace.capture()?;
@@ -131,7 +131,7 @@ impl Hold {
         &self,
         before: Option<WorkspaceRevision>,
         mode: GuardMode,
-    ) -> Result<Option<FilesAfter>, RuntimeError> {
+    ) -> Result<Option<FilesAfter>> {
         let Some((workspace, before)) = self.workspace().zip(before) else { return Ok(None) };
         blocking(move || {
             let mut captured = workspace.capture_covering(before.coverage)?;
@@ -149,17 +149,13 @@ impl Hold {
     }
 
     /// Checks what git executes after a call that was rolled back.
-    pub(super) async fn check_repositories(&self) -> Result<Vec<RepositoryChange>, RuntimeError> {
+    pub(super) async fn check_repositories(&self) -> Result<Vec<RepositoryChange>> {
         let Some(workspace) = self.workspace() else { return Ok(Vec::new()) };
         blocking(move || workspace.check_repositories(GuardMode::Restore)).await
     }
 
     /// Captures the files before they are restored, if they differ from those before the call.
-    pub(super) async fn rescue(
-        &self,
-        before: Option<WorkspaceRevision>,
-        byte_budget: u64,
-    ) -> Result<Rescue, RuntimeError> {
+    pub(super) async fn rescue(&self, before: Option<WorkspaceRevision>, byte_budget: u64) -> Result<Rescue> {
         let Some((workspace, before)) = self.workspace().zip(before) else { return Ok(Rescue::default()) };
         blocking(move || {
             let mut found = workspace.rescue(before.coverage, byte_budget)?;
@@ -181,7 +177,7 @@ impl Hold {
     }
 
     /// Restores the files.
-    pub(super) async fn restore(&self, before: WorkspaceRevision) -> Result<RestoreReport, RuntimeError> {
+    pub(super) async fn restore(&self, before: WorkspaceRevision) -> Result<RestoreReport> {
         let Some(workspace) = self.workspace() else { return Ok(RestoreReport::default()) };
         blocking(move || workspace.restore_covering(before.root, before.coverage)).await
     }
@@ -233,7 +229,7 @@ impl ToolRunner {
     }
 
     /// Captures the resources that a call has changed.
-    pub(super) fn capture_resources(&self, started: &Attempt) -> Result<Vec<CapturedResource>, RuntimeError> {
+    pub(super) fn capture_resources(&self, started: &Attempt) -> Result<Vec<CapturedResource>> {
         let changed = started.resources.before_changes();
         let is_lent = self.lends_resources(started);
         let resources = self.live.resources().registered();
@@ -242,7 +238,7 @@ impl ToolRunner {
     }
 
     /// Restores the resources to their state before a call. A failure poisons the session.
-    pub(super) async fn restore_resources(&self, started: &Attempt) -> Result<(), RuntimeError> {
+    pub(super) async fn restore_resources(&self, started: &Attempt) -> Result<()> {
         if self.lends_resources(started) {
             return self.live.restore_held_resources().await;
         }

@@ -21,7 +21,7 @@ use super::files::Rescue;
 use super::request::{CallOutcome, CallRequest};
 use super::result::{self, Failure};
 use super::{Attempt, ToolRunner, paused};
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::live::{Commit, Durable, RepositoriesChanged};
 
 /// The content of a call's last batch, besides its changes.
@@ -63,21 +63,12 @@ impl From<OpenCall> for RuntimeError {
 
 impl ToolRunner {
     /// Records a pause because of a call.
-    pub(super) async fn pause(
-        &self,
-        call: &CallRequest,
-        reason: PauseReason,
-        detail: String,
-    ) -> Result<(), RuntimeError> {
+    pub(super) async fn pause(&self, call: &CallRequest, reason: PauseReason, detail: String) -> Result<()> {
         self.live.record(vec![paused(call, reason, detail).into()]).await
     }
 
     /// Ends a call that a rule denies. The files of an attempt that was interrupted are restored by then.
-    pub(super) async fn deny(
-        &self,
-        call: &CallRequest,
-        mut message: String,
-    ) -> Result<CallOutcome, RuntimeError> {
+    pub(super) async fn deny(&self, call: &CallRequest, mut message: String) -> Result<CallOutcome> {
         let view = self.live.state().await.view.clone();
         let known = view.call(call.call_id).filter(|known| known.may_have_run());
         if known.and_then(Call::recorded_effect).is_some_and(Effect::acts_outside) {
@@ -88,17 +79,13 @@ impl ToolRunner {
 
     /// Refuses a call. The model receives the error. If an earlier attempt was interrupted, it ends with that;
     /// otherwise nothing else is recorded.
-    pub(super) async fn refuse(
-        &self,
-        call: &CallRequest,
-        mut failure: Failure,
-    ) -> Result<CallOutcome, RuntimeError> {
+    pub(super) async fn refuse(&self, call: &CallRequest, mut failure: Failure) -> Result<CallOutcome> {
         failure.message = self.secrets.redact(&failure.message).into_owned();
         let message = result::failure(call, &failure);
         let live = &self.live;
         let invoked = self.invoked(call, &failure.message, false);
         let is_open = live.state().await.view.call(call.call_id).is_some_and(Call::is_open);
-        let build = |commit: &mut Commit<'_>| -> Result<_, RuntimeError> {
+        let build = |commit: &mut Commit<'_>| -> Result<_> {
             let added = commit.durable(call.durable()).say(call.evaluation_id, call.turn, message)?;
             commit.dispatch(ToolInvoked { created_at: commit.time(), ..invoked })?;
             if is_open {

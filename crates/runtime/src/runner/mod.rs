@@ -35,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::agent::SubAgent;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::heap::boxed;
 use crate::history::{FirstRun, Repetition};
 use crate::live::{CapturedResource, LiveSession, RESCUE_BYTES, Saver};
@@ -198,12 +198,12 @@ impl ToolRunner {
     /// Runs the calls of one turn concurrently. Calls that use files wait for each other in this order.
     /// Returns the outcomes in the order of the calls. An error of the runtime in one of them does not hide
     /// the others. See [cancel safety](Self#cancel-safety).
-    pub async fn run_all(&self, calls: Vec<CallRequest>) -> Vec<Result<CallOutcome, RuntimeError>> {
+    pub async fn run_all(&self, calls: Vec<CallRequest>) -> Vec<Result<CallOutcome>> {
         futures_util::future::join_all(calls.into_iter().map(|call| self.run(call))).await
     }
 
     /// Runs a call. See [cancel safety](Self#cancel-safety).
-    pub async fn run(&self, call: CallRequest) -> Result<CallOutcome, RuntimeError> {
+    pub async fn run(&self, call: CallRequest) -> Result<CallOutcome> {
         self.live.settle().await?;
         let contents = self.contents;
         let named = (call.name.as_str(), call.call_id);
@@ -221,7 +221,7 @@ impl ToolRunner {
         end
     }
 
-    async fn transact(&self, mut call: CallRequest) -> Result<CallOutcome, RuntimeError> {
+    async fn transact(&self, mut call: CallRequest) -> Result<CallOutcome> {
         if let Some(message) = call.refusal.clone() {
             return self.refuse(&call, Failure::by_runtime("denied", message, Retry::Refused)).await;
         }
@@ -303,7 +303,7 @@ impl ToolRunner {
         arguments: Map<String, Value>,
         hold: Hold,
         waiter: Arc<Waiter>,
-    ) -> Result<CallOutcome, RuntimeError> {
+    ) -> Result<CallOutcome> {
         if let Some(agent) = SubAgent::behind(&tool) {
             return boxed(|| self.run_agent(agent, &tool, &call, arguments, &hold, waiter)).await;
         }

@@ -17,7 +17,7 @@ use super::finish::FinalBatch;
 use super::request::CallOutcome;
 use super::result::{self, Failure, Speaker};
 use super::{Attempt, Settlement, ToolRunner, paused};
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::live::RepositoriesChanged;
 
 impl ToolRunner {
@@ -28,7 +28,7 @@ impl ToolRunner {
         hold: &Hold,
         error: ToolError,
         draft: Option<Box<Draft>>,
-    ) -> Result<Settlement, RuntimeError> {
+    ) -> Result<Settlement> {
         let speaker = Speaker::Tool;
         let failure = match error {
             ToolError::Failed { kind, message, retry, .. } => Failure { speaker, kind, message, retry },
@@ -53,7 +53,7 @@ impl ToolRunner {
         hold: &Hold,
         stop: Stop,
         draft: Option<Box<Draft>>,
-    ) -> Result<Settlement, RuntimeError> {
+    ) -> Result<Settlement> {
         let mut moves = Vec::new();
         if matches!(stop, Stop::Cancelled | Stop::Abandoned) && self.runs_again(&started) {
             // What it did in the repository is not rolled back, and must not happen twice.
@@ -102,7 +102,7 @@ impl ToolRunner {
 
     /// Handles a call whose session was stopped. Its files are restored, and it is left open, to run again on
     /// resume. The restore is recorded, so that later changes by a person are not attributed to the call.
-    async fn leave_open(&self, started: Attempt, hold: &Hold) -> Result<Settlement, RuntimeError> {
+    async fn leave_open(&self, started: Attempt, hold: &Hold) -> Result<Settlement> {
         let mut rescue = self.restore_attempt(&started, hold).await?;
         let note = RepositoriesChanged::of_call(std::mem::take(&mut rescue.repositories));
         let detail = format!("it was stopped; {} runs again when it is resumed", started.tool.name());
@@ -127,7 +127,7 @@ impl ToolRunner {
         failure: Failure,
         draft: Option<Box<Draft>>,
         end: fn(Arc<InnerMessage>) -> CallOutcome,
-    ) -> Result<Settlement, RuntimeError> {
+    ) -> Result<Settlement> {
         let mut rescue = self.restore_attempt(&started, hold).await?;
         let mut failure = failure;
         failure.message = self.secrets.redact(&failure.message).into_owned();
@@ -165,7 +165,7 @@ impl ToolRunner {
         hold: &Hold,
         sections: Vec<String>,
         reason: String,
-    ) -> Result<Settlement, RuntimeError> {
+    ) -> Result<Settlement> {
         let mut rescue = self.restore_attempt(&started, hold).await?;
         let note = RepositoriesChanged::of_call(std::mem::take(&mut rescue.repositories));
         let reason = self.secrets.redact(&reason).into_owned();
@@ -186,11 +186,7 @@ impl ToolRunner {
 
     /// Restores the files and the resources. The current files are durable before: they may hold edits of a
     /// person, and after a crash nothing else would have them.
-    pub(super) async fn restore_attempt(
-        &self,
-        started: &Attempt,
-        hold: &Hold,
-    ) -> Result<Rescue, RuntimeError> {
+    pub(super) async fn restore_attempt(&self, started: &Attempt, hold: &Hold) -> Result<Rescue> {
         crash_point!("call.before_restore");
         let mut rescue = match hold.rescue(started.before, self.rescue_bytes).await {
             Ok(rescue) => rescue,
@@ -242,12 +238,7 @@ impl ToolRunner {
     }
 
     /// Records the files that were saved for an attempt that does not count.
-    pub(super) async fn record_rescue(
-        &self,
-        started: &Attempt,
-        rescue: Rescue,
-        why: String,
-    ) -> Result<(), RuntimeError> {
+    pub(super) async fn record_rescue(&self, started: &Attempt, rescue: Rescue, why: String) -> Result<()> {
         let elapsed = self.live.clock().monotonic().saturating_sub(started.started);
         self.live
             .commit(|commit| {

@@ -12,7 +12,7 @@ use super::finish::{FinalBatch, OpenCall};
 use super::request::CallOutcome;
 use super::result::{self, Failure, Speaker};
 use super::{Attempt, CONFLICT_RETRIES, Settlement, ToolRunner};
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::live::RepositoriesChanged;
 
 impl ToolRunner {
@@ -23,7 +23,7 @@ impl ToolRunner {
         hold: &Hold,
         mut result: ToolResult,
         mut draft: Draft,
-    ) -> Result<Settlement, RuntimeError> {
+    ) -> Result<Settlement> {
         result.redact(&self.secrets);
         if result.success == ToolStatus::No {
             let retry = Retry::Refused;
@@ -118,7 +118,7 @@ impl ToolRunner {
         hold: &Hold,
         draft: Draft,
         error: SessionError,
-    ) -> Result<Settlement, RuntimeError> {
+    ) -> Result<Settlement> {
         let repeatable =
             is_repeatable(&started) && self.live.repository_moves(started.call.call_id).await?.is_empty();
         if repeatable && started.conflicts < CONFLICT_RETRIES {

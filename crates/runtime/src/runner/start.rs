@@ -21,7 +21,7 @@ use super::request::{CallOutcome, CallRequest};
 use super::result::Failure;
 use super::{Attempt, Settlement, ToolRunner, paused};
 use crate::agent::SubAgent;
-use crate::error::RuntimeError;
+use crate::error::{Result, RuntimeError};
 use crate::live::LiveSession;
 use crate::process::Processes;
 
@@ -35,7 +35,7 @@ impl ToolRunner {
         arguments: Map<String, Value>,
         hold: &Hold,
         waiter: &Arc<Waiter>,
-    ) -> Result<Option<Attempt>, RuntimeError> {
+    ) -> Result<Option<Attempt>> {
         let (before, objects) = match &call.continued {
             Some(continued) => (continued.before, None),
             None => hold.capture().await?.unzip(),
@@ -121,7 +121,7 @@ impl ToolRunner {
         &self,
         call: &CallRequest,
         error: RuntimeError,
-    ) -> Result<CallOutcome, RuntimeError> {
+    ) -> Result<CallOutcome> {
         if !matches!(error, RuntimeError::Workspace(_) | RuntimeError::State(_)) {
             return Err(error);
         }
@@ -131,11 +131,7 @@ impl ToolRunner {
     }
 
     /// Runs the handler, and commits or rolls back its changes.
-    pub(super) async fn attempt(
-        &self,
-        mut started: Attempt,
-        hold: &Hold,
-    ) -> Result<Settlement, RuntimeError> {
+    pub(super) async fn attempt(&self, mut started: Attempt, hold: &Hold) -> Result<Settlement> {
         if started.waiter.is_gone() {
             return self.handle_stop(started, hold, Stop::Abandoned, None).await;
         }
@@ -231,7 +227,7 @@ impl Intent {
         &self,
         live: &LiveSession,
         bodies: impl IntoIterator<Item = RecordBody>,
-    ) -> Result<(), RuntimeError> {
+    ) -> Result<()> {
         let mut recorded = self.recorded.lock().await;
         let first = (!*recorded).then(|| RecordBody::CallStarted(self.record.clone()));
         live.record(first.into_iter().chain(bodies).collect()).await?;
