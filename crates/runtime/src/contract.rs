@@ -22,7 +22,7 @@ pub struct InvalidSchema {
 #[derive(Debug)]
 pub struct OutputContract {
     output: Output,
-    wire: Arc<Value>,
+    pub(crate) wire: Arc<Value>,
     validator: Validator,
 }
 
@@ -37,11 +37,6 @@ impl OutputContract {
     /// Returns the output that it was compiled from.
     pub fn output(&self) -> &Output {
         &self.output
-    }
-
-    /// Returns the schema to send to providers.
-    pub(crate) fn wire_schema(&self) -> &Arc<Value> {
-        &self.wire
     }
 
     /// Returns the answer from structured data or text. The error says what is wrong with it, for the model.

@@ -136,7 +136,7 @@ impl Runtime {
     /// Sessions without a current summary, but for those that could not be read before.
     async fn missing(&self) -> Result<Vec<SessionId>> {
         let mut missing = self.store().unindexed(usize::MAX).await?;
-        let unreadable = self.registry().unreadable.lock().unwrap_or_else(PoisonError::into_inner);
+        let unreadable = self.registry.unreadable.lock().unwrap_or_else(PoisonError::into_inner);
         missing.retain(|session| !unreadable.contains(session));
         Ok(missing)
     }
@@ -168,7 +168,7 @@ impl Runtime {
             progress(IndexProgress { done, total: missing.len() });
         }
         let unreadable = report.unreadable.iter().map(|one| one.session);
-        self.registry().unreadable.lock().unwrap_or_else(PoisonError::into_inner).extend(unreadable);
+        self.registry.unreadable.lock().unwrap_or_else(PoisonError::into_inner).extend(unreadable);
         Ok(report)
     }
 

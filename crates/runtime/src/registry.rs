@@ -19,7 +19,7 @@ pub(crate) struct Registry {
     pub(crate) tasks: TaskTracker,
     /// Stops every run, and prevents further ones.
     pub(crate) stop: CancellationToken,
-    why: OnceLock<StopReason>,
+    pub(crate) why: OnceLock<StopReason>,
     /// The feeds of sessions that were followed before a run drove them.
     feeds: Mutex<HashMap<SessionId, Weak<EventFeed>>>,
     /// Operations on sessions, such as rewinds. Each holds the lock of its session.
@@ -33,11 +33,6 @@ impl Registry {
     pub(crate) fn stop(&self, reason: StopReason) {
         let _ = self.why.set(reason);
         self.stop.cancel();
-    }
-
-    /// Returns the reason for which every run was stopped.
-    pub(crate) fn stopped_by(&self) -> Option<StopReason> {
-        self.why.get().copied()
     }
 
     /// Adds a session that a run drives. Readers that follow it receive its events from now on.

@@ -108,8 +108,8 @@ pub struct Runtime {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     owner: Owner,
-    adapters: Arc<dyn Adapters>,
-    registry: Arc<Registry>,
+    pub(crate) adapters: Arc<dyn Adapters>,
+    pub(crate) registry: Arc<Registry>,
     engines: Option<Arc<dyn Engines>>,
     snapshot_interval: u64,
 }
@@ -164,14 +164,6 @@ impl Runtime {
             engine: named.name.clone(),
         })?;
         Ok(Some(Arc::new(EngineLoop::new(engines.open(&named.name)?, named.clone()))))
-    }
-
-    pub(crate) fn adapters(&self) -> &Arc<dyn Adapters> {
-        &self.adapters
-    }
-
-    pub(crate) fn registry(&self) -> &Arc<Registry> {
-        &self.registry
     }
 
     /// Returns the store of the sessions.

@@ -110,7 +110,7 @@ pub struct Agent {
     is_isolated: bool,
     /// Creates the resources of each session.
     pub(crate) resources: Option<Arc<MakeResources>>,
-    bound: Option<Arc<BoundPrompt>>,
+    pub(crate) bound: Option<Arc<BoundPrompt>>,
     /// The first error of the definition.
     problem: Option<Arc<RuntimeError>>,
     /// Tools that the policy may call.
@@ -223,10 +223,6 @@ impl Agent {
             (Some(definition_in), Some(directory)) => definition_in(self.definition.clone(), &directory),
             _ => self.definition.clone(),
         }
-    }
-
-    pub(crate) fn bound(&self) -> Option<&BoundPrompt> {
-        self.bound.as_deref()
     }
 
     /// Returns all keys that are neither recorded nor sent.

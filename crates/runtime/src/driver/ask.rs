@@ -82,7 +82,7 @@ pub(super) struct Asker {
 
 impl Asker {
     pub(super) async fn ask(&self, evaluation: EvaluationId, machine: &mut dyn Machine) -> Result<LoopStep> {
-        if self.is_out_of_time(evaluation) {
+        if self.live.deadline(evaluation).is_some_and(|deadline| self.live.clock().now() >= deadline) {
             return self.pauses.pause_for(evaluation, PauseReason::Deadline, OUT_OF_TIME).await;
         }
         let (mut refused, mut digests, mut shortenings) = (None, Vec::new(), 0);
@@ -238,7 +238,7 @@ impl Asker {
             transcript,
             media,
             options: if shown.tools_in_text { Arc::default() } else { agent.options() },
-            output: agent.output.as_ref().map(|contract| contract.wire_schema().clone()),
+            output: agent.output.as_ref().map(|contract| contract.wire.clone()),
             refusals: refusals(agent, &view),
             deltas,
             session,
@@ -359,10 +359,6 @@ impl Asker {
                 Ok(added)
             })
             .await
-    }
-
-    fn is_out_of_time(&self, evaluation: EvaluationId) -> bool {
-        self.live.deadline(evaluation).is_some_and(|deadline| self.live.clock().now() >= deadline)
     }
 }
 

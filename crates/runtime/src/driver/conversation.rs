@@ -28,30 +28,17 @@ pub(super) struct Conversation {
     spoken: HashSet<Turn>,
     /// Turns whose answers are silent so far.
     silent: HashSet<Turn>,
-    shown: Items<InnerMessage>,
-    media: Vec<ObjectId>,
+    pub(super) shown: Items<InnerMessage>,
+    /// The objects that hold its media.
+    pub(super) media: Vec<ObjectId>,
     /// The estimated size of the messages in a request.
-    bytes: u64,
+    pub(super) bytes: u64,
 }
 
 /// A turn of any evaluation of the conversation.
 type Turn = (EvaluationId, u64);
 
 impl Conversation {
-    pub(super) fn shown(&self) -> &Items<InnerMessage> {
-        &self.shown
-    }
-
-    /// Returns the objects that hold its media.
-    pub(super) fn media(&self) -> &[ObjectId] {
-        &self.media
-    }
-
-    /// Returns the estimated size of its messages in a request, in bytes.
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
     /// Adds all messages of a conversation that ends with an evaluation. Messages that were added before are
     /// not examined again. `followed` is only called for a conversation that is new here.
     pub(super) fn grow(
@@ -175,8 +162,8 @@ mod tests {
                         conversation.grow(&whole(end), evaluation, || followed.clone());
                         let said = backstitch_core::machine::conversation(&whole(end), &followed, evaluation);
                         let expected = without_silent(said.into_iter().collect());
-                        assert_eq!(*conversation.shown(), expected, "{sequence} {cuts:b} {end}");
-                        assert_eq!(conversation.bytes(), estimated_bytes(expected.iter()));
+                        assert_eq!(conversation.shown, expected, "{sequence} {cuts:b} {end}");
+                        assert_eq!(conversation.bytes, estimated_bytes(expected.iter()));
                     }
                 }
             }
@@ -197,7 +184,7 @@ mod tests {
                 asked += 1;
                 vec![earlier]
             });
-            assert_eq!(conversation.shown(), transcript.all());
+            assert_eq!(&conversation.shown, transcript.all());
         }
         assert_eq!(asked, 1);
     }
@@ -214,9 +201,9 @@ mod tests {
         let mut conversation = Conversation::default();
         for messages in [of(&[&first, &old]), of(&[&first, &new]), of(&[&first])] {
             conversation.grow(&Transcript::new(messages.clone()), evaluation, Vec::new);
-            assert_eq!(*conversation.shown(), messages);
+            assert_eq!(conversation.shown, messages);
         }
         conversation.grow(&Transcript::default(), other, Vec::new);
-        assert!(conversation.shown().is_empty());
+        assert!(conversation.shown.is_empty());
     }
 }

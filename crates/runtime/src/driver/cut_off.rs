@@ -124,15 +124,10 @@ impl Asker {
 
     /// Counts the answers at the end of an evaluation that were cut off or interrupted.
     async fn count_continued_in_a_row(&self, evaluation: EvaluationId) -> Result<usize> {
-        let messages = self.messages_of(evaluation).await?;
+        let messages = self.content.live_transcript().await?.inner_messages(evaluation);
         let answers = answers_of(&messages);
         let states = answers.values().rev().map(|answer| TurnState::of(answer.iter().copied()));
         Ok(states.take_while(|state| matches!(state, TurnState::CutOff | TurnState::Interrupted)).count())
-    }
-
-    /// Returns the messages of an evaluation, in which large content is only referenced.
-    async fn messages_of(&self, evaluation: EvaluationId) -> Result<Vec<Arc<InnerMessage>>> {
-        Ok(self.content.live_transcript().await?.inner_messages(evaluation))
     }
 }
 

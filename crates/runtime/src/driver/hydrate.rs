@@ -137,8 +137,7 @@ impl ContentCache {
     ) -> ShownConversation {
         let mut known = self.conversation.lock().unwrap_or_else(PoisonError::into_inner);
         known.grow(transcript, evaluation, followed);
-        let (messages, media) = (known.shown().clone(), known.media().to_vec());
-        ShownConversation { messages, media, bytes: known.bytes() }
+        ShownConversation { messages: known.shown.clone(), media: known.media.clone(), bytes: known.bytes }
     }
 
     /// Returns the bytes of these objects. Objects that the store does not have are left out, and reported

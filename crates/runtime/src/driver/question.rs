@@ -86,7 +86,7 @@ pub(crate) async fn question_before(
         transcript,
         media,
         options: if shown.tools_in_text { Arc::default() } else { agent.options() },
-        output: agent.output.as_ref().map(|contract| contract.wire_schema().clone()),
+        output: agent.output.as_ref().map(|contract| contract.wire.clone()),
         refusals: fit::refusals(agent, view),
         deltas: Deltas::default(),
         session,

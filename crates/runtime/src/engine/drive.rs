@@ -170,7 +170,7 @@ impl EngineLoop {
         let mut stopping: Option<(WorkEnd, Instant)> = None;
         loop {
             let until = stopping.as_ref().map_or_else(Instant::now, |(_, until)| *until);
-            let was_waiting = work.is_waiting();
+            let was_waiting = !work.waiting.is_empty();
             tokio::select! {
                 biased;
                 wanted = &mut stop_request, if stopping.is_none() => {
@@ -192,11 +192,12 @@ impl EngineLoop {
                             interrupt(work, run, tools).await;
                             stopping = Some((WorkEnd::Budget(exceeded), Instant::now() + PATIENCE));
                         }
-                        work.release();
+                        // The program continues after the event.
+                        work.held = None;
                     }
                 },
             }
-            if was_waiting != work.is_waiting() {
+            if was_waiting == work.waiting.is_empty() {
                 // Time in which a person is asked does not count.
                 if was_waiting {
                     driver.set_deadline(evaluation).await;
@@ -219,7 +220,8 @@ impl EngineLoop {
 
 /// Interrupts a program, and the calls of the agent's tools that it has made. No further call begins.
 async fn interrupt(work: &mut EngineWork<'_>, run: &mut dyn EngineRun, tools: Option<&OutsideCalls>) {
-    work.stop_waiting();
+    // Denies the calls that wait for a person.
+    work.waiting.clear();
     if let Some(tools) = tools {
         tools.refuse_more();
         tools.stop();

@@ -27,7 +27,7 @@ pub(super) struct EngineWork<'a> {
     settings: &'a AgentEngine,
     observed: ObservedSession,
     secrets: Secrets,
-    waiting: Vec<WaitingCall>,
+    pub(super) waiting: Vec<WaitingCall>,
     /// Calls that were not allowed, by the program's own ids.
     refused: HashSet<String>,
     /// The money that was charged for this run, in millionths.
@@ -38,7 +38,7 @@ pub(super) struct EngineWork<'a> {
     exceeded: Option<String>,
     last_text: Option<String>,
     /// Holds the program until an event was handled completely.
-    held: Option<ProgramHold>,
+    pub(super) held: Option<ProgramHold>,
 }
 
 impl<'a> EngineWork<'a> {
@@ -64,21 +64,6 @@ impl<'a> EngineWork<'a> {
             last_text: None,
             held: None,
         })
-    }
-
-    /// Whether a call waits for a person.
-    pub(super) fn is_waiting(&self) -> bool {
-        !self.waiting.is_empty()
-    }
-
-    /// Denies the calls that wait for a person.
-    pub(super) fn stop_waiting(&mut self) {
-        self.waiting.clear();
-    }
-
-    /// Lets the program continue after an event.
-    pub(super) fn release(&mut self) {
-        self.held = None;
     }
 
     /// Records an event. Returns the limit that was reached, once nothing runs any more that may not be interrupted.

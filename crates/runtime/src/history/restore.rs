@@ -90,7 +90,7 @@ impl LiveSession {
             let place = ResolvedPoint { session: self.id(), cut: view.head(), files };
             return self.rewind_to(&view, place, cause, objects).await;
         }
-        let alone = self.files_alone().await;
+        let alone = self.files.clone().write_owned().await;
         let GraftedCapture { captured, missing } = blocking(move || {
             let _alone = alone;
             workspace.capture_grafted(from.root, &paths)

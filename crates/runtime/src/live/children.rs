@@ -27,7 +27,7 @@ impl LiveSession {
             owner: self.claim().owner.clone(),
             resources: self.resources().clone().lent(resources),
             workspace: self.workspace().filter(|_| workspace != WorkspaceUse::None).cloned(),
-            snapshot_interval: self.snapshot_interval(),
+            snapshot_interval: self.snapshots.interval,
         }
     }
 }

@@ -46,11 +46,6 @@ impl LiveSession {
         blocking(capture).await.map(Some)
     }
 
-    /// Waits until no call writes files, and keeps others from writing them as long as the guard lives.
-    pub(crate) async fn files_alone(&self) -> tokio::sync::OwnedRwLockWriteGuard<()> {
-        self.files.clone().write_owned().await
-    }
-
     /// Restores the files. `rescue` is the position at which their current state is recorded.
     pub(crate) async fn restore_revision(
         &self,

@@ -336,11 +336,6 @@ impl LiveSession {
         self.mode
     }
 
-    /// Returns the minimum number of records between two snapshots of the session.
-    pub(crate) fn snapshot_interval(&self) -> u64 {
-        self.snapshots.interval()
-    }
-
     /// Returns the workspace, if there is one.
     pub fn workspace(&self) -> Option<&Arc<dyn Workspace>> {
         self.workspace.as_ref()

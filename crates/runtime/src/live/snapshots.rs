@@ -37,7 +37,7 @@ pub(super) struct SnapshotWriter {
     session: SessionId,
     fence: FenceToken,
     /// Minimum number of records between two snapshots.
-    interval: u64,
+    pub(super) interval: u64,
     /// Cut of the last snapshot that is usable, or being written, or could not be written; otherwise 0.
     last: AtomicU64,
     tasks: TaskTracker,
@@ -54,10 +54,6 @@ impl SnapshotWriter {
         tasks.close();
         let last = AtomicU64::new(last.map_or(0, Position::number));
         Self { store: store.clone(), session: claim.session, fence: claim.fence, interval, last, tasks }
-    }
-
-    pub(super) fn interval(&self) -> u64 {
-        self.interval
     }
 
     /// Starts writing a snapshot, if one is due and none is being written. The records of the view must be

@@ -67,7 +67,7 @@ pub(super) struct Group {
     exited: oneshot::Receiver<()>,
     /// Whether that was received.
     has_exited: bool,
-    timed_out: bool,
+    pub(super) timed_out: bool,
     ended: bool,
 }
 
@@ -182,14 +182,6 @@ impl Group {
             let _ = (&mut self.exited).await;
             self.has_exited = true;
         }
-    }
-
-    pub(super) fn mark_timed_out(&mut self) {
-        self.timed_out = true;
-    }
-
-    pub(super) fn has_timed_out(&self) -> bool {
-        self.timed_out
     }
 
     /// Kills the rest of the group, and waits until it is gone.

@@ -72,10 +72,10 @@ where
         biased;
         () = stop.cancelled() => Some(ProcessError::Ended),
         () = group.wait_for_exit() => None,
-        () = after(timeout) => { group.mark_timed_out(); None }
+        () = after(timeout) => { group.timed_out = true; None }
         () = feeding => None,
     };
-    if stopped.is_none() && !group.has_timed_out() {
+    if stopped.is_none() && !group.timed_out {
         let both = async { tokio::join!(stdout.wait_for_end(), stderr.wait_for_end()) };
         tokio::select! { _ = tokio::time::timeout(LINGER, both) => {}, () = stop.cancelled() => {} }
     }

@@ -96,7 +96,7 @@ impl Runtime {
                 // If the process dies between the two, the rule decides about the call.
                 runtime.add_approval_rule(outermost, rule).await?;
             }
-            let _alone = runtime.registry().operation(outermost).await;
+            let _alone = runtime.registry.operation(outermost).await;
             match runtime.record_decision(outermost, &view, resolved.clone(), files).await {
                 Err(error) if error.code() == ErrorCode::SessionHeld => {
                     runtime.send_decision(session, &resolved).await
@@ -173,7 +173,7 @@ impl Runtime {
         T: Send + 'static,
         F: Future<Output = Result<T>> + Send + 'static,
     {
-        match self.registry().get(session) {
+        match self.registry.get(session) {
             Some(live) => change(live).await,
             None => self.operate_with(session, OperationFiles::Untouched, change).await,
         }

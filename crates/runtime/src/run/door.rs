@@ -87,7 +87,7 @@ impl Runtime {
     /// If a run drives it now, the events end with that run. Otherwise they include those of later runs, and
     /// [`until_idle`](EventStream::until_idle) ends them at the last record.
     pub fn events(&self, session: SessionId) -> EventStream {
-        match self.registry().follow(session) {
+        match self.registry.follow(session) {
             Ok(live) => live.events().from(Position::START),
             Err(feed) => EventStream::of_feed(self.store().clone(), session, feed),
         }
@@ -97,7 +97,7 @@ impl Runtime {
     /// resumed later.
     pub async fn shutdown(&self) {
         self.stop(StopReason::Shutdown);
-        let registry = self.registry();
+        let registry = &self.registry;
         registry.tasks.close();
         registry.tasks.wait().await;
     }
@@ -105,22 +105,7 @@ impl Runtime {
     /// Pauses all runs and prevents further ones, without waiting for them. The reason is recorded in each
     /// session.
     pub fn stop(&self, reason: StopReason) {
-        self.registry().stop(reason);
-    }
-
-    /// Returns the options to open an existing session with. Its directory is opened before the session is claimed. If
-    /// it is in use because a process holds the session, this fails with that reason.
-    async fn options_to_open(
-        &self,
-        agent: &Agent,
-        session: SessionId,
-        options: SessionOptions,
-    ) -> Result<SessionOptions> {
-        let takes_over = options.take_over;
-        match self.options(agent, session, options).await {
-            Err(error) if !takes_over => Err(self.explain_held(session, error).await),
-            options => options,
-        }
+        self.registry.stop(reason);
     }
 
     /// Fills in the files and resources of the agent where the options have none. If the session is taken over and
@@ -163,11 +148,11 @@ impl Runtime {
 
     /// Drives a session in a task of the runtime. Returns once its mission is durable.
     async fn run(&self, agent: &Agent, target: Target, begin: Begin) -> Result<Run> {
-        let registry = self.registry().clone();
+        let registry = self.registry.clone();
         if registry.stop.is_cancelled() {
             return Err(RuntimeError::ShuttingDown);
         }
-        let agent = agent.resolved(self.adapters())?;
+        let agent = agent.resolved(&self.adapters)?;
         let stop = registry.stop.child_token();
         let (publish, outcome) = watch::channel(None);
         let (begun, has_begun) = oneshot::channel();
@@ -204,11 +189,11 @@ impl Runtime {
                     }
                 }
             };
-            let driving = evaluator.run(agent.bound(), &session, begin, announce);
+            let driving = evaluator.run(agent.bound.as_deref(), &session, begin, announce);
             let ended = AssertUnwindSafe(driving).catch_unwind().await;
             let ended = ended.unwrap_or(Err(RuntimeError::DriverPanicked));
             let is_paused = matches!(&ended, Ok(DriveOutcome::Paused { reason: PauseReason::Asked, .. }));
-            if let (true, Some(reason)) = (is_paused, registry.stopped_by()) {
+            if let (true, Some(reason)) = (is_paused, registry.why.get().copied()) {
                 // If it cannot be recorded, releasing the session fails with the reason.
                 let _ = session.record_stop(reason).await;
             }
@@ -232,7 +217,7 @@ impl Runtime {
                 }
             }
         };
-        self.registry().tasks.spawn_on(driving, &handle);
+        self.registry.tasks.spawn_on(driving, &handle);
         let (session, events) = has_begun.await.unwrap_or(Err(RuntimeError::ShuttingDown))?;
         Ok(Run { runtime: self.clone(), session, events, outcome, stop })
     }
@@ -260,7 +245,13 @@ impl Runtime {
                 }
             }
             Target::Known(session, options) => {
-                let options = self.options_to_open(agent, session, options).await?;
+                // The directory is opened before the session is claimed. If it is in use because a process holds the
+                // session, that is the reason of the failure.
+                let takes_over = options.take_over;
+                let options = match self.options(agent, session, options).await {
+                    Err(error) if !takes_over => return Err(self.explain_held(session, error).await),
+                    options => options?,
+                };
                 let session = evaluator.open_session(self, session, options).await?;
                 let head = session.state().await.view.head();
                 Ok((session, head, None))

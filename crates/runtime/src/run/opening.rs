@@ -61,7 +61,7 @@ impl Runtime {
         session: SessionId,
         files: SessionFiles,
     ) -> Result<OpenedWorkspace> {
-        let opened = self.adapters().workspace(spec, session, files).await;
+        let opened = self.adapters.workspace(spec, session, files).await;
         opened.map_err(|error| match error.downcast::<DirectoryError>() {
             Ok(error) => RuntimeError::OpenDirectory(*error),
             Err(error) => RuntimeError::Directory { directory: spec.path.clone(), cause: Arc::from(error) },
@@ -76,7 +76,7 @@ impl Runtime {
             Err(error) => !matches!(error, StoreError::NotFound { .. }),
         };
         if !is_stored {
-            self.adapters().remove_copy(&copy, session).await;
+            self.adapters.remove_copy(&copy, session).await;
         }
     }
 

@@ -31,7 +31,7 @@ impl Runtime {
         let handle = async_runtime()?;
         let (tasks, operation) = (handle.clone(), operation.in_current_span());
         // Reading and folding a long journal would keep an async thread from its other tasks.
-        let task = self.registry().tasks.spawn_blocking_on(move || tasks.block_on(operation), &handle);
+        let task = self.registry.tasks.spawn_blocking_on(move || tasks.block_on(operation), &handle);
         ended(task.await)
     }
 
@@ -68,7 +68,7 @@ impl Runtime {
         };
         // A long journal is read and folded away from the async threads.
         let (tasks, opening) = (handle.clone(), opening.in_current_span());
-        self.registry().tasks.spawn_blocking_on(move || tasks.block_on(opening), &handle);
+        self.registry.tasks.spawn_blocking_on(move || tasks.block_on(opening), &handle);
         opened.await.unwrap_or(Err(RuntimeError::ShuttingDown)).map(UnclaimedSession::into_session)
     }
 
@@ -83,7 +83,7 @@ impl Runtime {
         T: Send + 'static,
         F: Future<Output = Result<T>> + Send + 'static,
     {
-        let registry = self.registry().clone();
+        let registry = self.registry.clone();
         self.in_task(async move {
             let _alone = registry.operation(session).await;
             perform(opening.await?, operation).await

@@ -38,12 +38,12 @@ pub(crate) trait ChildDriver: Send + Sync {
 
 /// A child session, and its driver.
 pub(super) struct Child {
-    live: Arc<LiveSession>,
-    driver: Box<dyn ChildDriver>,
+    pub(super) live: Arc<LiveSession>,
+    pub(super) driver: Box<dyn ChildDriver>,
     allotment: Option<Limits>,
     time_left: Option<Duration>,
     /// Whether its time ends with that of its parent, and not before.
-    is_callers_time: bool,
+    pub(super) is_callers_time: bool,
 }
 
 impl ToolRunner {
@@ -55,7 +55,7 @@ impl ToolRunner {
         drive: DriveChild,
     ) -> Result<Child> {
         let (parent, call, allotment) = (&self.live, started.call.call_id, started.allotment);
-        let session = started.intent.record().session.ok_or(RuntimeError::ShuttingDown)?;
+        let session = started.intent.record.session.ok_or(RuntimeError::ShuttingDown)?;
         let deadline = parent.deadline(started.call.evaluation_id);
         let time_left = deadline.map(|deadline| deadline.since(parent.clock().now()));
         agent.budget = allotment.or(agent.limits());
@@ -132,25 +132,6 @@ impl Child {
             crash_point!("child.ended");
             Ok(ended)
         })
-    }
-
-    pub(super) fn id(&self) -> SessionId {
-        self.live.id()
-    }
-
-    /// True if its time ends with that of its parent, and not before.
-    pub(super) fn has_callers_time(&self) -> bool {
-        self.is_callers_time
-    }
-
-    /// Ends its evaluation at once.
-    pub(super) fn cancel(&self) {
-        self.driver.cancel();
-    }
-
-    /// Returns the amounts that it has spent.
-    pub(super) async fn spent_amounts(&self) -> Amounts {
-        self.live.state().await.view.ledger().committed()
     }
 
     /// Rolls the child session back once its call has failed. The parent restores the files.

@@ -98,13 +98,13 @@ impl ToolRunner {
             Err(error) => return self.handle_failed_start(call, error).await,
         };
         let resources = started.resources.clone();
-        if hold.is_alone() {
+        if matches!(hold, Hold::Alone { .. }) {
             self.live.condition().lend_files();
         }
         let settled = match boxed(|| self.child(&started, agent, *drive)).await {
             Ok(child) => {
                 let (ended, stop) = boxed(|| self.watch(&child, &started, mission)).await;
-                started.spent = child.spent_amounts().await;
+                started.spent = child.live.state().await.view.ledger().committed();
                 crash_point!("call.handler_done");
                 let settled = boxed(|| self.settle_child(started, hold, &child, ended, stop)).await;
                 child.release_claim().await;
@@ -168,7 +168,7 @@ impl ToolRunner {
             () = cancelled => Stop::Cancelled,
             () = after(started.tool.spec.timeout) => Stop::Timeout,
         };
-        child.cancel();
+        child.driver.cancel();
         (driving.await, Some(stop))
     }
 
@@ -194,13 +194,13 @@ impl ToolRunner {
             }
             // Its own time is over, and its parent has more: the call fails with a timeout.
             (Ok(DriveOutcome::Paused { reason: PauseReason::Deadline, .. }), None)
-                if !child.has_callers_time() =>
+                if !child.is_callers_time =>
             {
                 let message = format!("{name} did not answer within its time");
                 Failure::by_runtime("deadline_exceeded", message, Retry::Refused)
             }
             (Ok(DriveOutcome::Paused { reason, detail, session, .. }), None) => {
-                let session = session.unwrap_or(child.id());
+                let session = session.unwrap_or(child.live.id());
                 let detail = format!("{name} waits in session {session}: {detail}");
                 let mut paused = paused(&started.call, reason, detail);
                 paused.session = Some(session);

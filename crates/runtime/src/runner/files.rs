@@ -101,11 +101,6 @@ impl Hold {
         }
     }
 
-    /// True if the hold is exclusive.
-    pub(super) fn is_alone(&self) -> bool {
-        matches!(self, Self::Alone { .. })
-    }
-
     /// Returns the files that the call may change.
     fn workspace(&self) -> Option<Arc<dyn Workspace>> {
         match self {

@@ -168,7 +168,7 @@ impl ToolRunner {
 
 /// Returns the charge for a call. Without a budget only the costs of a sub-agent are charged.
 fn charge(started: &Attempt, elapsed: Duration) -> Option<BudgetCharged> {
-    let reservation = started.intent.record().reservation.map(|reservation| reservation.id);
+    let reservation = started.intent.record.reservation.map(|reservation| reservation.id);
     if reservation.is_none() && started.spent == Amounts::ZERO {
         return None;
     }

@@ -143,7 +143,7 @@ impl ToolRunner {
 
 /// True if a call can run again without repeating an effect outside.
 fn is_repeatable(started: &Attempt) -> bool {
-    !started.intent.record().effect.acts_outside()
+    !started.intent.record.effect.acts_outside()
 }
 
 /// Returns the failure for the model if the session refuses the changes of a call.

@@ -149,7 +149,7 @@ impl ToolRunner {
             tool: started.tool.name().clone(),
             attempt: started.call.attempt,
             is_resume: started.call.is_resume,
-            idempotency_key: started.intent.record().idempotency_key.clone(),
+            idempotency_key: started.intent.record.idempotency_key.clone(),
             draft: Some(draft),
             workspace: started.tool.spec.workspace,
             filesystem: live.workspace().map(|workspace| workspace.filesystem()),
@@ -203,17 +203,13 @@ impl ToolRunner {
 /// The intent of a call. That of a pure call is not recorded at once, but together with the first record that
 /// needs it, at the latest with the last one of the call.
 pub(super) struct Intent {
-    record: Arc<CallStarted>,
+    pub(super) record: Arc<CallStarted>,
     recorded: Mutex<bool>,
 }
 
 impl Intent {
     pub(super) fn new(record: Arc<CallStarted>, recorded: bool) -> Self {
         Self { record, recorded: Mutex::new(recorded) }
-    }
-
-    pub(super) fn record(&self) -> &CallStarted {
-        &self.record
     }
 
     /// Returns the intent if it has to be recorded before the call's last records.
