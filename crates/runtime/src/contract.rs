@@ -46,22 +46,18 @@ impl OutputContract {
             None => self.output.read(text),
         };
         let mut value = found.map_err(|error| format!("The answer cannot be used: {error}"))?;
-        let mut problems = self.problems(&value);
-        if problems.is_some()
+        let mut found = problems(&self.validator, &value, "the answer");
+        if found.is_some()
             && let Some(inner) = self.output.unwrapped(&value)
         {
-            problems = self.problems(inner);
+            found = problems(&self.validator, inner, "the answer");
             value = inner.clone();
         }
-        if let Some(problems) = problems {
+        if let Some(problems) = found {
             return Err(format!("The answer does not fit its schema:{problems}"));
         }
         self.output.check(&value).map_err(|error| format!("The answer does not fit: {error}"))?;
         Ok(value)
-    }
-
-    fn problems(&self, value: &Value) -> Option<String> {
-        problems(&self.validator, value, "the answer")
     }
 }
 

@@ -41,7 +41,7 @@ impl Registry {
         let mut feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
         feeds.retain(|_, feed| feed.strong_count() > 0);
         if let Some(feed) = feeds.get(&live.id()).and_then(Weak::upgrade) {
-            live.publish_to(feed);
+            live.channel.publish_to(feed);
         }
         sessions.insert(live.id(), Arc::downgrade(live));
     }

@@ -224,7 +224,7 @@ impl Asker {
         let media = self.content.hydrated.media(self.content.held(), objects).await?;
         let (live, turn) = (self.live.clone(), turns + 1);
         let deltas = Deltas::new(move |delta| {
-            live.publish(match delta {
+            live.channel.publish(match delta {
                 Delta::Text(text) => LiveKind::Text { evaluation, turn, text },
                 Delta::Reasoning(text) => LiveKind::Reasoning { evaluation, turn, text },
             });

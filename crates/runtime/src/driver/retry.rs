@@ -90,7 +90,7 @@ impl Asker {
                 ?wait,
                 "the policy did not answer; it is asked again"
             );
-            self.live.publish(LiveKind::Retry(Box::new(Retry {
+            self.live.channel.publish(LiveKind::Retry(Box::new(Retry {
                 evaluation,
                 turn,
                 attempt: attempt + 1,

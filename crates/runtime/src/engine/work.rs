@@ -85,7 +85,8 @@ impl<'a> EngineWork<'a> {
             EngineEvent::Piece(text) => {
                 let turn = self.observed.turn();
                 let text = self.secrets.redact(&text).into_owned();
-                self.driver.session().publish(LiveKind::Text { evaluation: self.evaluation, turn, text });
+                let kind = LiveKind::Text { evaluation: self.evaluation, turn, text };
+                self.driver.session().channel.publish(kind);
             }
             EngineEvent::Text(text) => {
                 let text = self.secrets.redact(&text).into_owned();
@@ -174,7 +175,7 @@ impl<'a> EngineWork<'a> {
                 let (evaluation, turn) = (self.evaluation, self.observed.turn());
                 let message = self.secrets.redact(&message).into_owned();
                 let retry = Retry { evaluation, turn, attempt, wait, kind, message };
-                self.driver.session().publish(LiveKind::Retry(Box::new(retry)));
+                self.driver.session().channel.publish(LiveKind::Retry(Box::new(retry)));
             }
             EngineEvent::Note(text) => self.note(text).await?,
             EngineEvent::Ended(_) => {}

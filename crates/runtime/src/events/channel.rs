@@ -70,11 +70,6 @@ impl Channel {
         self.parent.get().is_some()
     }
 
-    /// Returns the position after the last durable record.
-    pub(crate) fn durable(&self) -> Position {
-        *self.durable.borrow()
-    }
-
     /// Marks all records before a position as durable.
     pub(crate) fn set_durable(&self, head: Position) {
         self.durable.send_replace(head);
@@ -101,7 +96,7 @@ impl Channel {
         let readers = self.live.get().into_iter().chain(self.feed.get().map(|feed| &feed.live));
         for live in readers {
             // Without a reader the event is dropped.
-            let _ = live.send(LiveEvent { session, at: self.durable(), kind: kind.clone() });
+            let _ = live.send(LiveEvent { session, at: *self.durable.borrow(), kind: kind.clone() });
         }
         if let Some(parent) = self.parent.get() {
             parent.send(session, kind);

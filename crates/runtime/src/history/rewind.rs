@@ -146,7 +146,7 @@ impl LiveSession {
     /// restored by this session.
     pub(crate) async fn withdraw_child(&self, child: SessionId, why: &str) -> Result<()> {
         let environment = self.lent(WorkspaceUse::None, ResourceUse::None);
-        let live = match LiveSession::open(environment, child, self.claimed_by(), |_| {}).await {
+        let live = match LiveSession::open(environment, child, self.mode, |_| {}).await {
             // The process crashed before the child session was created.
             Err(RuntimeError::SessionNotFound { .. }) => return Ok(()),
             other => other?,

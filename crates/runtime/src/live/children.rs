@@ -25,7 +25,7 @@ impl LiveSession {
             store: self.store().clone(),
             clock: self.clock().clone(),
             owner: self.claim().owner.clone(),
-            resources: self.resources().clone().lent(resources),
+            resources: self.resources.clone().lent(resources),
             workspace: self.workspace().filter(|_| workspace != WorkspaceUse::None).cloned(),
             snapshot_interval: self.snapshots.interval,
         }

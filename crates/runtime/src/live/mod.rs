@@ -59,7 +59,7 @@ use self::condition::LiveCondition;
 use self::load::LoadedView;
 use self::snapshots::SnapshotWriter;
 use crate::error::{Result, RuntimeError};
-use crate::events::{Channel, EventFeed, EventStream, LiveKind};
+use crate::events::{Channel, EventStream};
 
 /// The environment of a session.
 pub struct SessionEnvironment {
@@ -84,10 +84,11 @@ pub struct LiveSession {
     id: SessionId,
     store: Arc<dyn Store>,
     claim: SessionClaim,
-    mode: ClaimMode,
+    /// How the session was claimed. Child sessions are claimed in the same way.
+    pub(crate) mode: ClaimMode,
     clock: Arc<dyn Clock>,
     workspace: Option<Arc<dyn Workspace>>,
-    resources: Resources,
+    pub(crate) resources: Resources,
     /// The lock of files and snapshotable resources. It is fair, so that of two calls of one turn the later
     /// sees the changes of the earlier.
     pub(crate) files: Arc<RwLock<()>>,
@@ -104,7 +105,7 @@ pub struct LiveSession {
     pub(crate) outer_root: OnceCell<(SessionId, bool)>,
     /// Files that rewinds leave as they are.
     pub(crate) kept_files: OnceLock<KeptFiles>,
-    channel: Arc<Channel>,
+    pub(crate) channel: Arc<Channel>,
 }
 
 /// The state of a live session in memory.
@@ -331,11 +332,6 @@ impl LiveSession {
         &self.claim
     }
 
-    /// Returns how the session was claimed. Child sessions are claimed in the same way.
-    pub(crate) fn claimed_by(&self) -> ClaimMode {
-        self.mode
-    }
-
     /// Returns the workspace, if there is one.
     pub fn workspace(&self) -> Option<&Arc<dyn Workspace>> {
         self.workspace.as_ref()
@@ -378,21 +374,6 @@ impl LiveSession {
     /// Returns the events of the session from now on, while this process drives it.
     pub fn events(&self) -> EventStream {
         EventStream::of_channel(self.store.clone(), self.id, &self.channel)
-    }
-
-    /// Also publishes events to readers that follow the session across runs.
-    pub(crate) fn publish_to(&self, feed: Arc<EventFeed>) {
-        self.channel.publish_to(feed);
-    }
-
-    /// Publishes a live event.
-    pub(crate) fn publish(&self, kind: LiveKind) {
-        self.channel.publish(kind);
-    }
-
-    /// Also publishes the events of this session to readers of its parent.
-    pub(crate) fn forward_events_to(&self, parent: &Self) {
-        self.channel.forward_to(parent.channel.clone());
     }
 
     /// Returns the seed of the session.

@@ -90,10 +90,6 @@ impl LiveState {
 }
 
 impl LiveSession {
-    pub(crate) fn resources(&self) -> &Resources {
-        &self.resources
-    }
-
     /// Restores the resources to their recorded states. A failure poisons the session.
     pub(crate) async fn restore_resources(&self) -> Result<()> {
         if self.resources.registered().next().is_none() {

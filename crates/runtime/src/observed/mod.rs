@@ -191,7 +191,7 @@ impl ObservedSession {
         let text = text.filter(|text| !text.trim().is_empty());
         if let Some(text) = text {
             let evaluation = self.open_evaluation().await?;
-            let turn = self.turns(evaluation).await + 1;
+            let turn = turns(&self.live.state().await.view, evaluation) + 1;
             let ids = self.live.state().await.session.ids().clone();
             let mut builder = MessageBuilder::continue_step(turn, &ids);
             builder.policy(self.program.clone()).role_hint(RoleHint::Assistant).add_text(text);
@@ -322,10 +322,6 @@ impl ObservedSession {
             Ok(())
         })
         .await
-    }
-
-    async fn turns(&self, evaluation: EvaluationId) -> u64 {
-        turns(&self.live.state().await.view, evaluation)
     }
 
     /// Records the start of a call. Its message comes after it, so that the call is not pending at the point before it.

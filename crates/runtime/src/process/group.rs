@@ -63,7 +63,8 @@ pub(super) struct Group {
     leader: Child,
     guard: Guard,
     id: Pid,
-    started: String,
+    /// The start time of its leader.
+    pub(super) started: String,
     exited: oneshot::Receiver<()>,
     /// Whether that was received.
     has_exited: bool,
@@ -157,11 +158,6 @@ impl Group {
     /// Returns the group's number.
     pub(super) fn number(&self) -> u32 {
         self.leader.id()
-    }
-
-    /// Returns the start time of its leader.
-    pub(super) fn started(&self) -> &str {
-        &self.started
     }
 
     /// Returns what is recorded of the group, so that it can be ended after a crash.

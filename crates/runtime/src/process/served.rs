@@ -92,7 +92,7 @@ impl ServerProcess {
     /// Ends the program and all of its descendants, also those that left its group, and waits until they are gone.
     pub async fn end(self) -> Result<(), ProcessError> {
         let Self { group, mark, _confinement, _temporary } = self;
-        let (number, started) = (group.number(), group.started().to_owned());
+        let (number, started) = (group.number(), group.started.clone());
         let ended = blocking(move || group.end().map(drop)).await;
         end_call(mark, vec![number], started).await.and(ended)
     }

@@ -150,7 +150,7 @@ pub(super) fn catch_session_panic<T>(
 /// Represents the caller of a running call. It is gone once the future of the call is dropped.
 pub(super) struct Waiter {
     /// Cancelled with the runner, and when the caller is gone.
-    stop: CancellationToken,
+    pub(super) stop: CancellationToken,
     is_gone: AtomicBool,
 }
 
@@ -168,11 +168,6 @@ impl Waiter {
     /// True if the caller is gone.
     pub(super) fn is_gone(&self) -> bool {
         self.is_gone.load(Ordering::SeqCst)
-    }
-
-    /// Returns the token that stops the call's child session: with the runner, or when the caller is gone.
-    pub(super) fn stop(&self) -> &CancellationToken {
-        &self.stop
     }
 
     /// Completes when the caller is gone.

@@ -77,8 +77,8 @@ impl ToolRunner {
             other => other?,
         };
         crash_point!("child.created");
-        live.forward_events_to(parent);
-        let driver = drive(live.clone(), agent, started.waiter.stop().clone());
+        live.channel.forward_to(parent.channel.clone());
+        let driver = drive(live.clone(), agent, started.waiter.stop.clone());
         Ok(Child { live, driver, allotment, time_left, is_callers_time })
     }
 }
@@ -161,7 +161,7 @@ async fn open(
         let environment = parent.lent(workspace, resources);
         LiveSession::open(environment, session, claim, |session| agent.set_up_session(session)).await
     };
-    match try_open(parent.claimed_by()).await {
+    match try_open(parent.mode).await {
         Err(RuntimeError::Store(StoreError::Held { owner, .. })) if owner == parent.claim().owner => {
             try_open(ClaimMode::TakeOver).await
         }

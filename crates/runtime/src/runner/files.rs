@@ -217,7 +217,7 @@ pub(super) fn inside<F: Future>(
 impl ToolRunner {
     /// Returns how a tool uses snapshotable resources, if the session has any.
     pub(super) fn resource_use(&self, tool: &Tool) -> ResourceUse {
-        match self.live.resources().registered().next() {
+        match self.live.resources.registered().next() {
             Some(_) => tool.spec.resources,
             None => ResourceUse::None,
         }
@@ -227,7 +227,7 @@ impl ToolRunner {
     pub(super) fn capture_resources(&self, started: &Attempt) -> Result<Vec<CapturedResource>> {
         let changed = started.resources.before_changes();
         let is_lent = self.lends_resources(started);
-        let resources = self.live.resources().registered();
+        let resources = self.live.resources.registered();
         let resources = resources.filter(|one| is_lent || changed.contains_key(one.name()));
         Ok(resources.map(CapturedResource::of).collect::<Result<_, _>>()?)
     }
@@ -238,7 +238,7 @@ impl ToolRunner {
             return self.live.restore_held_resources().await;
         }
         let before = started.resources.before_changes();
-        match self.live.resources().restore(&before) {
+        match self.live.resources.restore(&before) {
             Ok(()) => Ok(()),
             Err(error) => {
                 started.end_resources(false);

@@ -62,11 +62,6 @@ impl From<OpenCall> for RuntimeError {
 }
 
 impl ToolRunner {
-    /// Records a pause because of a call.
-    pub(super) async fn pause(&self, call: &CallRequest, reason: PauseReason, detail: String) -> Result<()> {
-        self.live.record(vec![paused(call, reason, detail).into()]).await
-    }
-
     /// Ends a call that a rule denies. The files of an attempt that was interrupted are restored by then.
     pub(super) async fn deny(&self, call: &CallRequest, mut message: String) -> Result<CallOutcome> {
         let view = self.live.state().await.view.clone();

@@ -69,12 +69,12 @@ impl ToolHost for Host {
 
     fn progress(&self, call: CallId, mut progress: Progress) {
         progress.message = self.secrets.redact(&progress.message).into_owned();
-        self.live.publish(LiveKind::Progress { call, progress });
+        self.live.channel.publish(LiveKind::Progress { call, progress });
     }
 
     fn output(&self, call: CallId, text: &str) {
         let text = self.secrets.redact(text).into_owned();
-        self.live.publish(LiveKind::Output { call, text });
+        self.live.channel.publish(LiveKind::Output { call, text });
     }
 
     fn budget_left(&self, evaluation: EvaluationId) -> BoxFuture<'_, Option<Limits>> {
@@ -132,7 +132,7 @@ impl ToolHost for Host {
             let (publisher, secrets) = (self.live.clone(), self.secrets.clone());
             let live: Sink = Arc::new(move |text| {
                 let text = secrets.redact(text).into_owned();
-                publisher.publish(LiveKind::Output { call, text });
+                publisher.channel.publish(LiveKind::Output { call, text });
             });
             self.processes.run(call, spec, directories, record, live).await
         })

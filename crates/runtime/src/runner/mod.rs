@@ -270,7 +270,7 @@ impl ToolRunner {
         }
         if matches!(need, ApprovalNeed::Person) && !call.approved {
             let detail = format!("{} needs approval", tool.name());
-            self.pause(&call, PauseReason::Approval, detail).await?;
+            self.live.record(vec![paused(&call, PauseReason::Approval, detail).into()]).await?;
             return Ok(CallOutcome::NeedsApproval);
         }
 

@@ -96,7 +96,7 @@ impl ToolRunner {
     /// True if a stopped call runs again when its session is resumed. A call that may have had an effect
     /// outside does not: its agent receives an error, and decides.
     fn runs_again(&self, started: &Attempt) -> bool {
-        let is_stopped = self.caller.is_some() && started.waiter.stop().is_cancelled();
+        let is_stopped = self.caller.is_some() && started.waiter.stop.is_cancelled();
         is_stopped && started.tool.spec.effect.is_repeatable()
     }
 

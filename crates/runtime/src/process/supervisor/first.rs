@@ -21,7 +21,8 @@ const READY: [u8; 1] = *b"r";
 
 /// A first process whose process runs, seen from the supervisor.
 pub(super) struct FirstProcess {
-    id: Pid,
+    /// Its number outside of the namespaces. It leads a group.
+    pub(super) id: Pid,
     reports: BufReader<UnixStream>,
 }
 
@@ -71,11 +72,6 @@ impl FirstProcess {
             end(id);
         }
         started.map(Entry::Entered)
-    }
-
-    /// Returns its number outside of the namespaces. It leads a group.
-    pub(super) fn id(&self) -> Pid {
-        self.id
     }
 
     /// Waits for the end of the process. If the first process was killed, so was the process.

@@ -88,7 +88,7 @@ impl Running {
     fn id(&self) -> Pid {
         match self {
             Self::Process(id) => *id,
-            Self::First(first) => first.id(),
+            Self::First(first) => first.id,
         }
     }
 }
