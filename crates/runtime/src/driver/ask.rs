@@ -117,7 +117,7 @@ impl Asker {
         refused: Option<(PolicyError, Vec<Option<Digest>>)>,
     ) -> Result<LoopStep, AskError> {
         let (answers_left, agent) = {
-            let view = &self.live.state().await.view;
+            let view = &self.live.view().await;
             let agent = match self.agent.answering(view, evaluation) {
                 Cow::Borrowed(_) => self.agent.clone(),
                 Cow::Owned(agent) => Arc::new(agent),

@@ -138,18 +138,13 @@ impl Calls {
         evaluation: EvaluationId,
         wanted: &PendingCall,
     ) -> Result<CallRequest> {
-        let (decision, is_approved, is_resume, intent, continued) = {
-            let state = self.live.state().await;
-            let known = state.view.call(wanted.call_id);
-            let decision = known.and_then(|call| call.decision.clone());
-            let intent = known.and_then(|call| call.latest_intent()).cloned();
-            let is_approved = known.is_some_and(|call| call.is_approved);
-            let continued = known.and_then(|call| self.continued(&state.view, call));
-            (decision, is_approved, known.is_some_and(|call| call.may_have_run()), intent, continued)
-        };
-        let attempts = intent.as_ref().map_or(0, |intent| intent.attempt);
+        let view = self.live.view().await;
+        let known = view.call(wanted.call_id);
+        let intent = known.and_then(|call| call.latest_intent());
+        let continued = known.and_then(|call| self.continued(&view, call));
+        let attempts = intent.map_or(0, |intent| intent.attempt);
         let edited = match intent {
-            Some(intent) => self.content.edited_arguments(&intent).await?,
+            Some(intent) => self.content.edited_arguments(intent).await?,
             None => None,
         };
         let arguments = match wanted.arguments.stored() {
@@ -161,19 +156,19 @@ impl Calls {
         let mut request = CallRequest::new(wanted.call_id, evaluation, &wanted.name, arguments)
             .in_turn(wanted.turn, wanted.step_num);
         request.attempt = attempts.saturating_add(1);
-        request.is_resume = is_resume;
+        request.is_resume = known.is_some_and(Call::may_have_run);
         if continued.is_some() {
             request.continued = continued;
             request.resume = self.resumed_with();
         }
         // What a rule allowed is judged again, by the rules of today.
-        request.approved = is_approved;
+        request.approved = known.is_some_and(|call| call.is_approved);
         // A call that runs again has the same arguments as before.
         if let Some(arguments) = edited {
             request.arguments = Arguments::from_object(arguments);
             request.edited = true;
         }
-        match decision.as_ref().map(|resolved| &resolved.decision) {
+        match known.and_then(|call| call.decision.as_ref()).map(|resolved| &resolved.decision) {
             Some(Decision::Edit { arguments }) => {
                 request.arguments = Arguments::from_object(arguments.clone());
                 request.edited = true;

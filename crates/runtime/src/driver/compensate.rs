@@ -22,11 +22,10 @@ impl Calls {
     /// Calls the hooks of external calls that were decided to count as failed, unless they were called
     /// before.
     pub(super) async fn compensate_failed(&self, evaluation: EvaluationId) -> Result<()> {
-        let failed: Vec<(Call, Compensate)> = {
-            let state = self.live.state().await;
-            let of_this = state.view.calls().filter(|call| call.evaluation_id == evaluation);
-            of_this.filter_map(|call| Some((call.clone(), self.owed_hook(call)?))).collect()
-        };
+        let view = self.live.view().await;
+        let of_this = view.calls().filter(|call| call.evaluation_id == evaluation);
+        let failed: Vec<(Call, Compensate)> =
+            of_this.filter_map(|call| Some((call.clone(), self.owed_hook(call)?))).collect();
         for (call, hook) in failed {
             if call.steps.contains_key(STARTED) {
                 let error = "the process ended while it was compensated";
@@ -35,7 +34,7 @@ impl Calls {
             }
             let arguments = self.content.start_arguments(&call).await?;
             // An adopted call has the key of the session that made it.
-            let key = self.live.state().await.view.idempotency_key(call.call_id);
+            let key = self.live.view().await.idempotency_key(call.call_id);
             self.live.record(vec![step(call.call_id, STARTED, Value::Null)]).await?;
             let done = catch_task_panic(move || hook(key, arguments)).await;
             let done = match done {

@@ -33,12 +33,12 @@ impl Content {
 
     /// Returns the transcript as the session has it, in which large content is only referenced.
     pub(super) async fn live_transcript(&self) -> Result<Transcript> {
-        Ok(self.live.state().await.view.transcript()?)
+        Ok(self.live.view().await.transcript()?)
     }
 
     /// Returns the messages of an evaluation with all of their content. No other messages are decoded.
     pub(super) async fn messages_of(&self, evaluation: EvaluationId) -> Result<Vec<Arc<InnerMessage>>> {
-        let mut messages = self.live.state().await.view.messages_of(evaluation)?;
+        let mut messages = self.live.view().await.messages_of(evaluation)?;
         for message in &mut messages {
             *message = self.message(message).await?;
         }
@@ -91,7 +91,7 @@ impl Content {
 
     /// Returns the history of an evaluation. Content that is too large for records is fetched.
     pub(super) async fn past(&self, evaluation: EvaluationId) -> Result<EvaluationHistory> {
-        let mut past = EvaluationHistory::of(&self.live.state().await.view, evaluation)?;
+        let mut past = EvaluationHistory::of(&self.live.view().await, evaluation)?;
         let before = past.followed.iter_mut().flat_map(|followed| &mut followed.messages);
         for message in before.chain(&mut past.messages) {
             *message = self.message(message).await?;

@@ -107,12 +107,10 @@ impl Asker {
     /// Returns the last answer of an evaluation if it was cut off, was not accepted, and no message came
     /// after it.
     pub(super) async fn cut_off(&self, evaluation: EvaluationId) -> Result<Option<Vec<Arc<InnerMessage>>>> {
-        let (messages, accepted, settled) = {
-            let state = self.live.state().await;
-            let messages = state.view.transcript()?.inner_messages(evaluation);
-            let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
-            (messages, known.accepted, known.finished_turns.last().map(|turn| turn.turn))
-        };
+        let view = self.live.view().await;
+        let messages = view.transcript()?.inner_messages(evaluation);
+        let known = view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
+        let (accepted, settled) = (known.accepted, known.finished_turns.last().map(|turn| turn.turn));
         let answers = answers_of(&messages);
         let Some((turn, answer)) = answers.last_key_value() else { return Ok(None) };
         let is_last =

@@ -24,21 +24,18 @@ impl Driver {
         if fidelity == Fidelity::Forced {
             return Ok(());
         }
-        let (known, pending) = {
-            let state = self.live.state().await;
-            let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
-            let pending = state.view.pending_calls().filter(|call| call.evaluation_id == evaluation);
-            (known.clone(), pending.cloned().collect::<Vec<_>>())
-        };
+        let view = self.live.view().await;
+        let known = view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
+        let pending = self.live.pending_calls(|call| call.evaluation_id == evaluation).await;
         let given = prompt_path(&self.agent.ns, &self.agent.key);
         let recorded = prompt_path(&known.prompt_ns, &known.prompt_key);
         let mut reason = (recorded != given).then(|| "it is another prompt".to_owned());
         if reason.is_none() && fidelity == Fidelity::Strict {
-            reason = self.difference(&known).await?;
+            reason = self.difference(known).await?;
         }
         for call in &pending {
             if reason.is_none() {
-                reason = self.cannot_be_made(&known, call).await?;
+                reason = self.cannot_be_made(known, call).await?;
             }
         }
         match reason {

@@ -46,27 +46,22 @@ impl Driver {
     /// Gives up the calls whose child sessions are still open when the evaluation ends. Their changes are
     /// rolled back.
     async fn give_up_calls(&self, evaluation: EvaluationId) -> Result<()> {
-        let open: Vec<_> = {
-            let state = self.live.state().await;
-            let open = state.view.pending_calls().filter(|call| call.evaluation_id == evaluation);
-            let continued = open.filter(|call| self.calls.continued(&state.view, call).is_some());
-            continued.map(|call| call.call_id).collect()
-        };
-        for call in open {
-            let reason = Some("its evaluation ended before it did".to_owned());
-            self.live.resolve(Some(call), Decision::Fail { reason }, None).await?;
+        let view = self.live.view().await;
+        for call in self.live.pending_calls(|call| call.evaluation_id == evaluation).await {
+            if self.calls.continued(&view, &call).is_some() {
+                let reason = Some("its evaluation ended before it did".to_owned());
+                self.live.resolve(Some(call.call_id), Decision::Fail { reason }, None).await?;
+            }
         }
         Ok(())
     }
 
     /// Returns the recorded outcome of an evaluation, once it has ended.
     pub(super) async fn recorded_outcome(&self, evaluation: EvaluationId) -> Result<Option<DriveOutcome>> {
-        let known = {
-            let state = self.live.state().await;
-            let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
-            known.clone()
-        };
-        let Some(mut finished) = known.finished.map(|finished| finished.record) else { return Ok(None) };
+        let view = self.live.view().await;
+        let known = view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
+        let finished = known.finished.as_ref().map(|finished| finished.record.clone());
+        let Some(mut finished) = finished else { return Ok(None) };
         let messages = match finished.outcome {
             EvaluationOutcome::Completed => self.content.messages_of(evaluation).await?,
             _ => Vec::new(),

@@ -100,14 +100,10 @@ impl Calls {
 
     /// Rolls back the child sessions of failed calls, if a crash came before that.
     async fn withdraw_failed(&self, evaluation: EvaluationId) -> Result<()> {
-        let failed: Vec<_> = {
-            let state = self.live.state().await;
-            let failed = state
-                .view
-                .calls()
-                .filter(|call| call.evaluation_id == evaluation && call.status() == CallStatus::Failed);
-            failed.filter_map(|call| call.session()).collect()
-        };
+        let view = self.live.view().await;
+        let of_this = view.calls().filter(|call| call.evaluation_id == evaluation);
+        let failed = of_this.filter(|call| call.status() == CallStatus::Failed);
+        let failed: Vec<_> = failed.filter_map(Call::session).collect();
         for session in failed {
             if !is_withdrawn(&self.live, session).await? {
                 self.live.withdraw_child(session, "its call failed").await?;
@@ -120,13 +116,9 @@ impl Calls {
     /// for a decision.
     async fn may_run_again(&self, call: &Call) -> Result<bool> {
         let decided = call.decision.as_ref().map(|resolved| &resolved.decision);
-        let (effect, key) = {
-            let view = &self.live.state().await.view;
-            (
-                effect_of(&self.agent.tools, view.evaluation(call.evaluation_id), call),
-                view.idempotency_key(call.call_id),
-            )
-        };
+        let view = self.live.view().await;
+        let effect = effect_of(&self.agent.tools, view.evaluation(call.evaluation_id), call);
+        let key = view.idempotency_key(call.call_id);
         // Approval is asked for after a decision that the call runs again.
         if matches!(decided, Some(Decision::Retry | Decision::Approve | Decision::Edit { .. })) {
             return Ok(true);
@@ -199,7 +191,7 @@ impl Calls {
             return Ok(true);
         }
         let Some(found) = self.live.restore_missing_files().await? else { return Ok(true) };
-        let known = self.live.state().await.view.files();
+        let known = self.live.view().await.files();
         match (known, drift) {
             (Some(known), _) if known.root == found.root => Ok(true),
             (Some(_), DriftPolicy::Restore) => self.live.undo_drift().await.map(|()| true),

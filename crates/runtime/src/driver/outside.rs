@@ -78,7 +78,7 @@ pub(crate) type AskedDecision<'a> =
 impl Driver {
     /// Returns the open evaluation. Without one, starts it with this mission.
     pub(crate) async fn open_outside(&self, mission: &str) -> Result<EvaluationId> {
-        let open = self.live.state().await.view.open_evaluation().map(|open| open.evaluation_id);
+        let open = self.live.view().await.open_evaluation().map(|open| open.evaluation_id);
         match open {
             Some(open) => Ok(open),
             None => boxed(|| self.begin(Mission::from(mission), None)).await,
@@ -100,7 +100,7 @@ impl Driver {
     pub(crate) async fn close_outside(&self, why: impl Fn(&Call) -> &'static str) -> Result<()> {
         self.live.settle_files().await?;
         self.end_outside_calls(why).await?;
-        let open = self.live.state().await.view.open_evaluation().map(|open| open.evaluation_id);
+        let open = self.live.view().await.open_evaluation().map(|open| open.evaluation_id);
         match open {
             Some(open) => boxed(|| self.finish(open, EvaluationResult::completed(None))).await.map(|_| ()),
             None => Ok(()),
@@ -109,7 +109,7 @@ impl Driver {
 
     /// Ends every call without a result. None of them runs any more.
     pub(crate) async fn end_outside_calls(&self, why: impl Fn(&Call) -> &'static str) -> Result<()> {
-        let pending: Vec<Call> = self.live.state().await.view.pending_calls().cloned().collect();
+        let pending: Vec<Call> = self.live.view().await.pending_calls().cloned().collect();
         // The last one first: files are restored to their state before the first one.
         for call in pending.iter().rev() {
             self.end_call_unrun(call, format!("{} {}", call.name, why(call))).await?;
@@ -119,11 +119,7 @@ impl Driver {
 
     /// Ends a call without a result, which does not run any more.
     pub(super) async fn end_call_unrun(&self, call: &Call, why: String) -> Result<()> {
-        let reason = {
-            let state = self.live.state().await;
-            let mut pauses = state.view.pauses();
-            pauses.find(|pause| pause.call_id == Some(call.call_id)).map(|pause| pause.reason)
-        };
+        let reason = self.live.pause_of(call.call_id).await.map(|pause| pause.reason);
         if call.may_have_run() || reason == Some(PauseReason::EffectUnknown) {
             let decision = Decision::Fail { reason: Some(why) };
             return self.live.resolve(Some(call.call_id), decision, None).await;
@@ -138,7 +134,7 @@ impl Driver {
         call: CallId,
         why: &str,
     ) -> Result<Option<Arc<InnerMessage>>> {
-        let made = self.live.state().await.view.transcript()?.message_of(call).cloned();
+        let made = self.live.view().await.transcript()?.message_of(call).cloned();
         let Some(made) = made else { return Ok(None) };
         let Some(asked) = made.message.option_call() else { return Ok(None) };
         self.end_pause(call, Decision::Deny { reason: Some(why.to_owned()) }).await?;
@@ -158,11 +154,7 @@ impl Driver {
 
     /// Records that the pauses about a call have ended, if there are any.
     async fn end_pause(&self, call: CallId, decision: Decision) -> Result<()> {
-        let reason = {
-            let state = self.live.state().await;
-            state.view.pauses().find(|pause| pause.call_id == Some(call)).map(|pause| pause.reason)
-        };
-        let decision = match reason {
+        let decision = match self.live.pause_of(call).await.map(|pause| pause.reason) {
             None => return Ok(()),
             Some(PauseReason::Approval) => decision,
             Some(_) => Decision::Continue,
@@ -173,14 +165,11 @@ impl Driver {
 
     /// Returns a visible call.
     pub(crate) async fn recorded_call(&self, id: CallId) -> Result<Option<RecordedCall>> {
-        let (known, result) = {
-            let state = self.live.state().await;
-            let Some(known) = state.view.call(id).cloned() else { return Ok(None) };
-            let result = match known.status() {
-                CallStatus::Pending => None,
-                _ => result_of(&state.view.messages_of(known.evaluation_id)?, id),
-            };
-            (known, result)
+        let view = self.live.view().await;
+        let Some(known) = view.call(id) else { return Ok(None) };
+        let result = match known.status() {
+            CallStatus::Pending => None,
+            _ => result_of(&view.messages_of(known.evaluation_id)?, id),
         };
         let arguments = self.content.arguments(id).await?;
         let arguments = arguments.and_then(|arguments| arguments.object().cloned()).unwrap_or_default();
@@ -188,7 +177,7 @@ impl Driver {
             Some(result) => Some(self.content.message(&result).await?),
             None => None,
         };
-        Ok(Some(RecordedCall { name: known.name, arguments, result }))
+        Ok(Some(RecordedCall { name: known.name.clone(), arguments, result }))
     }
 
     /// Makes a call and returns its result, with all content. A call that waits for approval waits until it is
@@ -257,7 +246,7 @@ impl Driver {
         why: &str,
     ) -> Result<Arc<InnerMessage>> {
         let why = format!("{} {why}", call.name);
-        let may_have_run = self.live.state().await.view.call(call.id).is_some_and(Call::may_have_run);
+        let may_have_run = self.live.view().await.call(call.id).is_some_and(Call::may_have_run);
         if may_have_run {
             self.end_pause(call.id, Decision::Continue).await?;
             self.live.resolve(Some(call.id), Decision::Fail { reason: Some(why) }, None).await?;
@@ -333,10 +322,7 @@ impl Driver {
         let mut asked = Some(ask(wanted.clone()));
         loop {
             boxed(|| self.inbox.receive_decisions()).await?;
-            let pause = {
-                let state = self.live.state().await;
-                state.view.pauses().find(|pause| pause.call_id == Some(call)).cloned()
-            };
+            let pause = self.live.pause_of(call).await;
             match pause.as_ref().map(|pause| pause.session) {
                 // It waits for files that a sub-agent of another call has, or it is decided.
                 None => {

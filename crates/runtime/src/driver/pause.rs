@@ -105,7 +105,7 @@ impl Pauses {
 
     /// Returns the outcome for the current pause.
     pub(super) async fn waiting(&self, evaluation: EvaluationId) -> DriveOutcome {
-        let pause = self.live.state().await.view.pause().cloned();
+        let pause = self.live.view().await.pause().cloned();
         let stopped = || Arc::new(SessionPaused::new(PauseReason::Asked).with_detail("it was stopped"));
         self.outcome_of_pause(evaluation, &pause.unwrap_or_else(stopped)).await
     }
@@ -128,7 +128,7 @@ impl Driver {
             return Ok(is_settled.then(|| (Decision::Continue, "approval rules".to_owned())));
         }
         self.live.flush().await?;
-        let view = self.live.state().await.view.clone();
+        let view = self.live.view().await;
         decision_by_rules(store, &view, pause, &rules).await
     }
 }

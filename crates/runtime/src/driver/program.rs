@@ -27,11 +27,9 @@ impl Calls {
         if new.is_empty() {
             return Ok(CallGate::May);
         }
-        let was_rewound = {
-            let state = self.live.state().await;
-            let is_fork = matches!(state.view.created().origin, Origin::Fork { .. });
-            is_fork || !state.view.lineage().rewinds().is_empty()
-        };
+        let view = self.live.view().await;
+        let is_fork = matches!(view.created().origin, Origin::Fork { .. });
+        let was_rewound = is_fork || !view.lineage().rewinds().is_empty();
         let pauses: Vec<RecordBody> = if was_rewound {
             pauses_of(&**self.live.store(), self.live.id(), new.iter().map(|one| one.call_id)).await?
         } else {

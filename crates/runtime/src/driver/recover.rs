@@ -11,8 +11,7 @@ use std::sync::Arc;
 use backstitch_core::crash_point;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{
-    Decision, EvaluationOutcome, EvaluationResumed, InboxItem, InboxKind, PauseReason, PauseResolved,
-    SessionPaused,
+    Decision, EvaluationResumed, InboxItem, InboxKind, PauseReason, PauseResolved, SessionPaused,
 };
 use backstitch_core::machine::TurnState;
 use backstitch_core::message::PolicyName;
@@ -44,11 +43,7 @@ impl Driver {
         if options.evaluation.is_some() {
             return boxed(|| self.resume_one(options)).await;
         }
-        let has_open = {
-            let state = self.live.state().await;
-            let latest = state.view.latest_evaluation().map(|latest| latest.outcome());
-            matches!(latest, Some(None | Some(EvaluationOutcome::Superseded)))
-        };
+        let has_open = self.live.has_open_evaluation().await;
         if !has_open {
             self.put_message(&mut options).await?;
         }
@@ -85,7 +80,7 @@ impl Driver {
             return Ok(ended);
         }
         self.record_start(evaluation).await?;
-        let view = self.live.state().await.view.clone();
+        let view = self.live.view().await;
         let resumed = EvaluationResumed {
             owner: Some(self.live.claim().owner.to_string()),
             budget: options.budget,
@@ -205,13 +200,11 @@ impl Driver {
 
     /// Records the start of an evaluation that came with a snapshot, and so was never started here.
     async fn record_start(&self, evaluation: EvaluationId) -> Result<()> {
-        let started = {
-            let state = self.live.state().await;
-            match state.view.evaluation(evaluation) {
-                Some(known) if known.start.is_some() => return Ok(()),
-                Some(known) => self.started_again(known),
-                None => self.started(evaluation, None),
-            }
+        let view = self.live.view().await;
+        let started = match view.evaluation(evaluation) {
+            Some(known) if known.start.is_some() => return Ok(()),
+            Some(known) => self.started_again(known),
+            None => self.started(evaluation, None),
         };
         self.live.record_when(vec![started.into()], Durable::WithNext).await
     }
@@ -227,7 +220,7 @@ impl Driver {
 
     /// Returns the pause of the session, unless resuming it is what it waits for.
     async fn waits(&self, evaluation: EvaluationId, options: &ResumeOptions) -> Result<Option<DriveOutcome>> {
-        let pauses: Vec<Arc<SessionPaused>> = self.live.state().await.view.pauses().cloned().collect();
+        let pauses: Vec<Arc<SessionPaused>> = self.live.view().await.pauses().cloned().collect();
         // A cancellation needs no decision about a pause, as long as nothing has happened.
         let is_cancelled = !self.inbox.waiting_requests(evaluation).await?.cancels.is_empty();
         for pause in pauses {
@@ -288,13 +281,9 @@ impl Driver {
         if !options.accept {
             return Ok(());
         }
-        let is_elsewhere = self
-            .live
-            .state()
-            .await
-            .view
-            .pauses()
-            .any(|pause| pause.reason == PauseReason::Truncated && pause.session.is_some());
+        let view = self.live.view().await;
+        let is_elsewhere =
+            view.pauses().any(|pause| pause.reason == PauseReason::Truncated && pause.session.is_some());
         let has_text =
             self.asker.cut_off(evaluation).await?.is_some_and(|answer| !TurnState::is_silent(&answer));
         if is_elsewhere || has_text {
@@ -322,7 +311,7 @@ impl Driver {
 
     /// True if the machine was started since the session was last driven.
     async fn machine_was_restarted(&self) -> bool {
-        let last = self.live.state().await.view.recorded_at();
+        let last = self.live.view().await.recorded_at();
         matches!((self.live.clock().booted_at(), last), (Some(booted), Some(last)) if booted > last)
     }
 }

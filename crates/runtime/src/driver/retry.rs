@@ -133,7 +133,7 @@ impl Driver {
             RuntimeError::ClaimLost { .. }
             | RuntimeError::AheadOfStore { .. }
             | RuntimeError::Poisoned { .. } => true,
-            _ => self.live.state().await.view.stopped().is_some(),
+            _ => self.live.view().await.stopped().is_some(),
         };
         if is_known {
             return;

@@ -62,7 +62,7 @@ impl EngineLoop {
             prompt = with_history(&history, &prompt);
         }
         loop {
-            let view = live.state().await.view.clone();
+            let view = live.view().await;
             if let Some(exceeded) = budget::exceeded(&view, evaluation) {
                 return driver.pause_engine(evaluation, PauseReason::Budget, exceeded).await;
             }

@@ -67,7 +67,7 @@ pub(super) struct EngineTask {
 /// Returns the task of an evaluation. Messages that wait in the inbox become part of it. If the program has worked on the
 /// evaluation already and no message waits, one that asks it to continue is recorded.
 pub(super) async fn task(driver: &Driver, evaluation: EvaluationId) -> Result<EngineTask> {
-    let view = driver.session().state().await.view.clone();
+    let view = driver.session().view().await;
     let (mut history, mut after) = (Vec::new(), Vec::new());
     for earlier in followed(&view, evaluation) {
         let messages = driver.messages_of(earlier).await?;

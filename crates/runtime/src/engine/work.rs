@@ -127,7 +127,7 @@ impl<'a> EngineWork<'a> {
                 self.held = Some(held);
                 let (call, result) = (self.clean(call), self.clean_result(result));
                 self.observed.record_call_end(call, result).await?;
-                let is_quiet = self.driver.session().state().await.view.calls().all(|call| !call.is_open());
+                let is_quiet = self.driver.session().view().await.calls().all(|call| !call.is_open());
                 return Ok(self.exceeded.clone().filter(|_| is_quiet));
             }
             // A program gives the calls that it interrupts a result of its own. They have not ended: they are rolled back.
@@ -155,7 +155,7 @@ impl<'a> EngineWork<'a> {
                 }
                 self.check_budget().await;
                 if let Some(unknown) = unknown
-                    && budget::money_left(&self.driver.session().state().await.view, self.evaluation)
+                    && budget::money_left(&self.driver.session().view().await, self.evaluation)
                         .is_some()
                 {
                     self.exceeded = Some(unknown);
@@ -226,7 +226,7 @@ impl<'a> EngineWork<'a> {
     async fn result(&self, call: ObservedCall, result: ObservedResult) -> Result<()> {
         let id = self.observed.call_id(&call.id).await;
         let known =
-            self.driver.session().state().await.view.call(id).map(|call| (call.is_open(), call.status()));
+            self.driver.session().view().await.call(id).map(|call| (call.is_open(), call.status()));
         match known {
             Some((true, _)) => self.observed.record_call_end(call, result).await,
             Some((false, CallStatus::Pending)) | None => self.observed.record_refusal(call, result).await,
@@ -245,14 +245,14 @@ impl<'a> EngineWork<'a> {
     /// Returns the limit that another call would exceed. A program that is not held after a call sends its next request at
     /// once, so the calls of its last turn do not run.
     async fn call_limit(&self) -> Option<String> {
-        let view = self.driver.session().state().await.view.clone();
+        let view = self.driver.session().view().await;
         let last = || budget::last_turn(&view, self.evaluation, self.is_counted);
         let turns = if self.engine.waits_after_calls() { None } else { last() };
         turns.or_else(|| budget::exceeded_by_call(&view, self.evaluation))
     }
 
     async fn check_budget(&mut self) {
-        let view = self.driver.session().state().await.view.clone();
+        let view = self.driver.session().view().await;
         self.exceeded = budget::exceeded(&view, self.evaluation);
     }
 

@@ -10,7 +10,7 @@ mod again;
 use std::sync::Arc;
 
 use backstitch_core::id::{EvaluationId, SessionId};
-use backstitch_core::journal::{EvaluationOutcome, Point, Position};
+use backstitch_core::journal::{Point, Position};
 use backstitch_core::ports::{Policy, Store};
 use backstitch_core::prompt::{BoundPrompt, RenderedPrompt, register_slices};
 use backstitch_core::session::Snapshot;
@@ -212,12 +212,7 @@ impl Evaluator {
         session: &Arc<LiveSession>,
         mut options: ResumeOptions,
     ) -> Result<DriveOutcome> {
-        let is_idle = {
-            let state = session.state().await;
-            let latest = state.view.latest_evaluation().map(|latest| latest.outcome());
-            !matches!(latest, Some(None | Some(EvaluationOutcome::Superseded)))
-        };
-        if is_idle && options.evaluation.is_none() {
+        if options.evaluation.is_none() && !session.has_open_evaluation().await {
             let driver = self.driver(prompt, session, None).await?;
             driver.put_message(&mut options).await?;
             if let Some(ended) = driver.start_waiting().await? {

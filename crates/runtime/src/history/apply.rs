@@ -119,14 +119,14 @@ impl LiveSession {
     /// Merges the changes of an isolated session into a directory. With conflicts, nothing is written.
     pub async fn apply(&self, directory: Arc<dyn Workspace>, options: ApplyOptions) -> Result<ApplyReport> {
         let session = self.id();
-        let has_open_call = self.state().await.view.calls().any(Call::is_open);
+        let has_open_call = self.view().await.calls().any(Call::is_open);
         // The files of an interrupted call are not a state that the session has reached.
         if !has_open_call {
             self.settle_files().await?;
             self.reconcile_files().await?;
         }
         self.flush().await?;
-        let view = self.state().await.view.clone();
+        let view = self.view().await;
         self.check_no_pending().await?;
         let base = view.isolation_base().ok_or(RuntimeError::NotIsolated { session })?;
         let theirs = view.files().ok_or(RuntimeError::NotIsolated { session })?;
@@ -146,7 +146,7 @@ impl LiveSession {
         options: ApplyOptions,
     ) -> Result<ApplyReport> {
         self.check_no_pending().await?;
-        let view = self.state().await.view.clone();
+        let view = self.view().await;
         let undone = undoable_apply(&view).ok_or(RuntimeError::NothingToApply { session: self.id() })?;
         let ApplyStarted { before, after, coverage, base, .. } = *undone.record.clone();
         // What was applied is undone, ignored or not.
@@ -164,7 +164,7 @@ impl LiveSession {
     /// Completes an application that was interrupted. Files that were edited since then keep these edits where the two
     /// cannot be merged. Returns `None` if none was interrupted.
     pub async fn complete_apply(&self, directory: Arc<dyn Workspace>) -> Result<Option<ApplyReport>> {
-        let pending = self.state().await.view.pending_apply().cloned();
+        let pending = self.view().await.pending_apply().cloned();
         let Some(JournalEntry { point, record, .. }) = pending else { return Ok(None) };
         let theirs = WorkspaceRevision { root: record.after, coverage: record.coverage };
         let (base, resolution) = (record.before, ConflictResolution::Ours);
@@ -177,13 +177,13 @@ impl LiveSession {
 
     /// Returns the branches that moved in the copy that the session works in.
     pub(crate) async fn moved_branches(&self) -> Result<Vec<MovedBranch>> {
-        let isolated = self.state().await.view.isolation().map(|isolated| isolated.record.clone());
+        let isolated = self.view().await.isolation().map(|isolated| isolated.record.clone());
         let coverage = isolated.and_then(|isolated| isolated.coverage);
         self.compare_repository(coverage, |workspace, then| workspace.moved_branches(then)).await
     }
 
     async fn check_no_pending(&self) -> Result<()> {
-        let view = &self.state().await.view;
+        let view = self.view().await;
         match view.pending_apply() {
             Some(pending) => Err(RuntimeError::ApplyPending {
                 session: self.id(),
@@ -255,7 +255,7 @@ impl LiveSession {
         crash_point!("apply.restored");
         let decided = merged.decided.iter().map(|conflict| conflict.path.clone());
         let is_late =
-            self.state().await.view.pending_apply().is_some_and(|pending| pending.record.after != after);
+            self.view().await.pending_apply().is_some_and(|pending| pending.record.after != after);
         let kept = restored.iter().map(|kept| kept.path.clone()).chain(decided.filter(|_| is_late)).collect();
         let finished = ApplyFinished { kept, ..ApplyFinished::new(at) };
         self.record(vec![finished.into()]).await?;

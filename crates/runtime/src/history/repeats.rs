@@ -41,14 +41,14 @@ impl LiveSession {
         if !run.effect.acts_outside() {
             return Ok(None);
         }
-        let view = self.state().await.view.clone();
+        let view = self.view().await;
         if view.call(run.call).is_some_and(|call| call.intent.is_some() || call.adopted.is_some()) {
             return Ok(None);
         }
         let Some(root) = self.root_with_discarded_calls(&view).await? else { return Ok(None) };
         // One call at a time, so that two equal calls are not offered the same effect.
         let mut claims = self.claimed_effects.lock().await;
-        claims.forget_ended(&self.state().await.view);
+        claims.forget_ended(&self.view().await);
         self.flush().await?;
         let store = &**self.store();
         let history = Journals::read(store, root).await?.effects(root, None);

@@ -20,14 +20,11 @@ impl LiveSession {
     /// no tool has to run for it.
     pub async fn resolve(&self, call: Option<CallId>, decision: Decision, by: Option<String>) -> Result<()> {
         let Some(id) = call else { return self.continue_session(decision, by).await };
-        let (known, reason, child) = {
-            let state = self.state().await;
-            let known = state.view.call(id).cloned();
-            let pause = state.view.pauses().find(|pause| pause.call_id == Some(id));
-            (known, pause.map(|pause| pause.reason), pause.and_then(|pause| pause.session))
-        };
+        let view = self.view().await;
+        let pause = view.pauses().find(|pause| pause.call_id == Some(id));
+        let (reason, child) = (pause.map(|pause| pause.reason), pause.and_then(|pause| pause.session));
         let refused = |why: &str| Err(RuntimeError::Unresolvable(format!("call {id}: {why}")));
-        let Some(known) = known else { return refused("there is no such call") };
+        let Some(known) = view.call(id).cloned() else { return refused("there is no such call") };
         if known.status() != CallStatus::Pending {
             return refused("it has its result already");
         }
@@ -120,7 +117,7 @@ impl LiveSession {
 
     /// Returns the recorded result that a pause offers, if it offers one.
     pub async fn offered_result(&self, call: CallId) -> Result<Option<InnerMessage>> {
-        let view = self.state().await.view.clone();
+        let view = self.view().await;
         offered_result(&**self.store(), &view, call).await
     }
 
@@ -129,7 +126,7 @@ impl LiveSession {
         if decision != Decision::Continue {
             return Err(RuntimeError::Unresolvable("say which call this is about".to_owned()));
         }
-        let waits = self.state().await.view.pauses().any(|pause| pause.call_id.is_none());
+        let waits = self.view().await.pauses().any(|pause| pause.call_id.is_none());
         if !waits {
             return Err(RuntimeError::Unresolvable("the session does not wait for anything".to_owned()));
         }
@@ -176,7 +173,7 @@ impl LiveSession {
     }
 
     async fn failure(&self, call: &Call, kind: &str, explanation: String) -> Result<Message> {
-        let transcript = self.state().await.view.transcript()?;
+        let transcript = self.view().await.transcript()?;
         let made = transcript.message_of(call.call_id);
         let made =
             made.ok_or_else(|| RuntimeError::Unresolvable(format!("call {} was never made", call.call_id)))?;

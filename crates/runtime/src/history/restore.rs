@@ -76,7 +76,7 @@ impl LiveSession {
         let Some(workspace) = self.workspace().cloned() else {
             return Err(RuntimeError::NoWorkspace { session: self.id() });
         };
-        let view = self.state().await.view.clone();
+        let view = self.view().await;
         let place = locate(&**self.store(), &view, point).await?;
         check_kept(&**self.store(), place.files).await?;
         let missing =

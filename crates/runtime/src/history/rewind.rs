@@ -106,7 +106,7 @@ impl LiveSession {
         // Missing files are restored first, so that undoing this rewind finds the files that the session had.
         self.restore_missing_files().await?;
         self.flush().await?;
-        let view = self.state().await.view.clone();
+        let view = self.view().await;
         let place = locate(&**self.store(), &view, point).await?;
         if place.session != self.id() {
             let reason = format!(
@@ -130,10 +130,10 @@ impl LiveSession {
     /// rolled back.
     pub(crate) async fn withdraw(&self, why: &str) -> Result<()> {
         self.flush().await?;
-        if self.state().await.view.latest_evaluation().is_none() {
+        if self.view().await.latest_evaluation().is_none() {
             return Ok(());
         }
-        let view = self.state().await.view.clone();
+        let view = self.view().await;
         let place = locate(&**self.store(), &view, &PointSpec::Start).await?;
         let prefix = load_view(&**self.store(), self.id(), Some(place.cut)).await?;
         let rewound = SessionRewound { reason: Some(why.to_owned()), ..SessionRewound::new(place.cut) };

@@ -91,7 +91,7 @@ impl LiveSession {
         self.settle_files().await?;
         self.restore_missing_files().await?;
         self.flush().await?;
-        let rewinds = self.state().await.view.lineage().rewinds().to_vec();
+        let rewinds = self.view().await.lineage().rewinds().to_vec();
         let mut all = Vec::new();
         for (at, _) in rewinds {
             let records = read_records(&**self.store(), self.id(), at, Some(at.next())).await?;
@@ -109,7 +109,7 @@ impl LiveSession {
         rewinds: &[(Position, Arc<SessionRewound>)],
         cause: RewindCause,
     ) -> Result<RewindReport> {
-        let view = self.state().await.view.clone();
+        let view = self.view().await;
         let rewound = rewinds.iter().find(|(position, _)| *position == at).map(|(_, rewound)| rewound);
         let rescue = rewound.and_then(|rewound| WorkspaceRevision::of(rewound.rescue, rewound.coverage));
         let before = load_view(&**self.store(), self.id(), Some(at)).await?;

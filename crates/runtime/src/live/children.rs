@@ -84,7 +84,7 @@ pub async fn latest_files(store: &dyn Store, session: SessionId) -> Result<Optio
 /// Counts the calls between a session and its root. A parent that is not in this store ends the count: a fork of
 /// a sub-agent may have been moved without it.
 pub(crate) async fn depth(live: &LiveSession) -> Result<u32> {
-    let mut origin = live.state().await.view.created().origin.clone();
+    let mut origin = live.view().await.created().origin.clone();
     let (mut depth, mut seen) = (0, Vec::new());
     while let Some(parent) = origin.parent().filter(|parent| !seen.contains(parent)) {
         depth += u32::from(matches!(origin, Origin::Call { .. }));

@@ -101,7 +101,7 @@ impl LiveSession {
     /// nothing else writes while files are captured or restored.
     pub(crate) async fn end_survivors(&self) -> Result<()> {
         self.abandoned.wait().await;
-        let view = self.state().await.view.clone();
+        let view = self.view().await;
         let processes = left_running(self, &view).await?;
         end_survivors(processes.iter().map(|process| &**process)).await?;
         Ok(())
@@ -113,7 +113,7 @@ impl LiveSession {
         if self.condition().needs_restore() {
             self.restore_resources().await?;
         }
-        let owed = self.state().await.view.owed_files();
+        let owed = self.view().await.owed_files();
         if let Some(owed) = owed.filter(|_| self.workspace.is_some()) {
             let rescue = self.keep_found(owed).await?;
             self.restore_revision(owed, rescue).await?;
@@ -139,7 +139,7 @@ impl LiveSession {
 
     /// Returns the position of the latest rewind, if it saved exactly these files.
     async fn rewound_from(&self, root: WorkspaceRoot) -> Result<Option<Position>> {
-        let latest = self.state().await.view.lineage().rewinds().last().copied();
+        let latest = self.view().await.lineage().rewinds().last().copied();
         let Some((at, _)) = latest else { return Ok(None) };
         let records = read_records(&*self.store, self.id, at, Some(at.next())).await?;
         let kept = match records.first().map(|record| &record.body) {
@@ -180,7 +180,7 @@ impl LiveSession {
     }
 
     async fn note_files(&self, found: WorkspaceCapture) -> Result<()> {
-        let known = self.state().await.view.files();
+        let known = self.view().await.files();
         match known {
             Some(known) if known.root == found.root => Ok(()),
             Some(_) => self.observe_files(found, ObservationCause::Drifted).await,
@@ -190,7 +190,7 @@ impl LiveSession {
 
     /// Restores the files to their last recorded state, if they differ. Their state before that is saved.
     pub(crate) async fn undo_drift(&self) -> Result<()> {
-        let Some(known) = self.state().await.view.files() else { return Ok(()) };
+        let Some(known) = self.view().await.files() else { return Ok(()) };
         let (rescue, objects) = self.rescue(known).await?;
         let Some(root) = rescue else { return Ok(()) };
         let rescue = self.keep_rescue(WorkspaceRevision { root, ..known }, objects).await?;
@@ -205,7 +205,7 @@ impl LiveSession {
     /// a process that has ended. Returns the files after that.
     pub(crate) async fn restore_missing_files(&self) -> Result<Option<WorkspaceCapture>> {
         let Some(found) = self.capture_files().await? else { return Ok(None) };
-        let known = self.state().await.view.files();
+        let known = self.view().await.files();
         let Some(known) = known.filter(|known| holds_nothing(found.root) && known.root != found.root) else {
             return Ok(Some(found));
         };

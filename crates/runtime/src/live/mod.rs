@@ -31,8 +31,11 @@ use std::sync::{Arc, MutexGuard, OnceLock, PoisonError, Weak};
 
 use backstitch_core::crash_point;
 use backstitch_core::execution::{CompositeSnapshot, ExecutionStateError, Resources, SnapshotMetadata};
-use backstitch_core::id::{EvaluationId, SessionId};
-use backstitch_core::journal::{Batch, PauseReason, Position, SessionCreated, SessionStopped, StopReason};
+use backstitch_core::id::{CallId, EvaluationId, SessionId};
+use backstitch_core::journal::{
+    Batch, EvaluationOutcome, PauseReason, Position, SessionCreated, SessionPaused, SessionStopped,
+    StopReason,
+};
 use backstitch_core::ports::{ClaimMode, Owner, SessionClaim, Store, Workspace};
 use backstitch_core::rng::Seed;
 use backstitch_core::session::Session;
@@ -352,9 +355,25 @@ impl LiveSession {
         StateView(Box::new(self.state.lock().await.copy()))
     }
 
+    /// Returns the view of the journal, with the records that are not durable yet.
+    pub(crate) async fn view(&self) -> Box<JournalView> {
+        Box::new(self.state.lock().await.view.clone())
+    }
+
+    /// Returns the pause that is about a call.
+    pub(crate) async fn pause_of(&self, call: CallId) -> Option<Arc<SessionPaused>> {
+        self.view().await.pauses().find(|pause| pause.call_id == Some(call)).cloned()
+    }
+
+    /// Whether the latest evaluation is open, or was superseded and has to be started over.
+    pub(crate) async fn has_open_evaluation(&self) -> bool {
+        let latest = self.view().await.latest_evaluation().map(|latest| latest.outcome());
+        matches!(latest, Some(None | Some(EvaluationOutcome::Superseded)))
+    }
+
     /// Returns the calls without a result that `accepts` accepts.
     pub(crate) async fn pending_calls(&self, accepts: impl Fn(&Call) -> bool) -> Vec<Call> {
-        self.state().await.view.pending_calls().filter(|call| accepts(call)).cloned().collect()
+        self.view().await.pending_calls().filter(|call| accepts(call)).cloned().collect()
     }
 
     fn this(&self) -> Arc<Self> {
@@ -378,7 +397,7 @@ impl LiveSession {
 
     /// Returns the seed of the session.
     pub async fn seed(&self) -> Seed {
-        self.state().await.view.created().seed
+        self.view().await.created().seed
     }
 
     /// Returns the deadline of an evaluation. `None` means no limit.
@@ -394,7 +413,7 @@ impl LiveSession {
     /// Records why the session is not driven any more. The record is stored with the next one, or when the
     /// session is released.
     pub async fn record_stop(&self, reason: StopReason) -> Result<()> {
-        let latest = self.state().await.view.latest_evaluation().map(|latest| latest.evaluation_id);
+        let latest = self.view().await.latest_evaluation().map(|latest| latest.evaluation_id);
         self.record_when(vec![SessionStopped::new(reason, latest).into()], Durable::WithNext).await
     }
 
@@ -438,7 +457,7 @@ impl LiveSession {
 
     /// True if an evaluation is open and not paused.
     async fn is_interrupted(&self) -> bool {
-        self.state().await.view.status(DriverPresence::Absent) == SessionStatus::Interrupted
+        self.view().await.status(DriverPresence::Absent) == SessionStatus::Interrupted
     }
 
     /// Releases the session, and leaves its resources to the parent session.

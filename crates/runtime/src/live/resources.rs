@@ -151,7 +151,7 @@ impl LiveSession {
             Ok(())
         })
         .await?;
-        let known = self.state().await.view.files().map(|files| files.root);
+        let known = self.view().await.files().map(|files| files.root);
         match self.capture_files().await? {
             Some(found) if Some(found.root) != known => {
                 self.observe_files(found, ObservationCause::Restored).await

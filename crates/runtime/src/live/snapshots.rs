@@ -133,7 +133,7 @@ impl Saver {
         if let Some(error) = failed {
             return Err(error);
         }
-        let head = live.state().await.view.head();
+        let head = live.view().await.head();
         if *saved == Some(head) {
             return Ok(());
         }

@@ -66,7 +66,7 @@ impl LiveSession {
         if !self.condition().note_once(MissingProtection::Supervisor) {
             return None;
         }
-        let is_first = self.state().await.view.calls().all(|call| call.processes.is_empty());
+        let is_first = self.view().await.calls().all(|call| call.processes.is_empty());
         is_first.then(|| Note::new(PROCESSES, UNSUPERVISED))
     }
 }

@@ -36,7 +36,7 @@ impl ObservedSession {
         objects: &dyn Objects,
     ) -> Result<Option<ObservedBoundary>> {
         let Some(SeenFiles { files, objects: new }) = self.capture().await? else { return Ok(None) };
-        let view = self.live.state().await.view.clone();
+        let view = self.live.view().await;
         let known = view.files();
         if known.is_some_and(|known| known.root == files.root) && view.owed_files().is_none() {
             return Ok(None);

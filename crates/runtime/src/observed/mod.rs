@@ -87,7 +87,7 @@ impl ObservedSession {
 
     /// Returns the view of the session, with what was reported so far.
     pub async fn view(&self) -> JournalView {
-        self.live.state().await.view.clone()
+        *self.live.view().await
     }
 
     /// Stores what was reported, and releases the session.
@@ -137,7 +137,7 @@ impl ObservedSession {
     pub async fn record_call_end(&self, call: ObservedCall, result: ObservedResult) -> Result<()> {
         let seen = self.capture().await?;
         let id = self.call_id(&call.id).await;
-        let known = self.live.state().await.view.call(id).map(|call| (call.is_open(), call.evaluation_id));
+        let known = self.live.view().await.call(id).map(|call| (call.is_open(), call.evaluation_id));
         if known.is_none() {
             let evaluation = self.open_evaluation().await?;
             self.hold(|commit| {
@@ -191,7 +191,7 @@ impl ObservedSession {
         let text = text.filter(|text| !text.trim().is_empty());
         if let Some(text) = text {
             let evaluation = self.open_evaluation().await?;
-            let turn = turns(&self.live.state().await.view, evaluation) + 1;
+            let turn = turns(&self.live.view().await, evaluation) + 1;
             let ids = self.live.state().await.session.ids().clone();
             let mut builder = MessageBuilder::continue_step(turn, &ids);
             builder.policy(self.program.clone()).role_hint(RoleHint::Assistant).add_text(text);

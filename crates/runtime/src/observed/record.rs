@@ -98,7 +98,7 @@ impl ObservedSession {
             return Ok(0);
         }
         // A program may write down a request only after it has answered.
-        let latest = self.live.state().await.view.latest_evaluation().map(|latest| latest.evaluation_id);
+        let latest = self.live.view().await.latest_evaluation().map(|latest| latest.evaluation_id);
         let evaluation = match latest {
             Some(latest) => latest,
             None => self.open_evaluation().await?,

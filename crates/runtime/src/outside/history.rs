@@ -209,7 +209,7 @@ impl OutsideCalls {
 }
 
 async fn visible_calls(live: &LiveSession) -> HashSet<CallId> {
-    live.state().await.view.calls().map(|call| call.call_id).collect()
+    live.view().await.calls().map(|call| call.call_id).collect()
 }
 
 /// Reads the data of a note.

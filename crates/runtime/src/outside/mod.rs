@@ -128,7 +128,7 @@ impl OutsideCalls {
     ) -> BoxFuture<'static, Result<Arc<Self>>> {
         Box::pin(async move {
             driver.check_outside().await?;
-            let head = driver.session().state().await.view.head();
+            let head = driver.session().view().await.head();
             let known = match memory {
                 // Nobody has recorded anything since.
                 Some(memory) if memory.head == head => memory.known,
@@ -141,7 +141,7 @@ impl OutsideCalls {
 
     /// Returns what is known of the calls after [`close`](Self::close), for the next time that the session is opened.
     pub async fn memory(&self) -> OutsideMemory {
-        let head = self.session().state().await.view.head();
+        let head = self.session().view().await.head();
         let undone = self.undone.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).clone();
         OutsideMemory { head, known: KnownCalls { undone, begun, ended: HashSet::new() } }
@@ -185,7 +185,7 @@ impl OutsideCalls {
     /// Returns whether the session knows a call, by the id that its caller knows it by.
     pub async fn knows(&self, id: &str) -> bool {
         let call = CallId::of_foreign(self.session().id(), id);
-        self.session().state().await.view.call(call).is_some()
+        self.session().view().await.call(call).is_some()
     }
 
     /// Adds a note to the session.

@@ -253,7 +253,7 @@ impl Runtime {
                     options => options?,
                 };
                 let session = evaluator.open_session(self, session, options).await?;
-                let head = session.state().await.view.head();
+                let head = session.view().await.head();
                 Ok((session, head, None))
             }
         }

@@ -221,7 +221,7 @@ impl Runtime {
             if let Some(kept) = kept {
                 live.keep_files(kept);
             }
-            let since = live.state().await.view.head();
+            let since = live.view().await.head();
             travel(live).await.map(|done| (done, since))
         };
         let (done, since) = self.operate_with(session, files, travel).await?;

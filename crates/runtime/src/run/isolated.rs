@@ -20,7 +20,7 @@ impl Runtime {
         let (runtime, direction) = (self.clone(), options.direction);
         let merge = move |live: Arc<LiveSession>| async move {
             runtime.complete_pending(&live, project.as_ref()).await?;
-            let view = live.state().await.view.clone();
+            let view = live.view().await;
             let isolated = view.isolation().ok_or(RuntimeError::NotIsolated { session })?;
             let applied = undoable_apply(&view).filter(|_| direction == ApplyDirection::Undo);
             let known = applied.map_or(&isolated.record.project, |applied| &applied.record.directory);
@@ -72,6 +72,6 @@ impl Runtime {
 
 /// Returns the directory of an application that was interrupted.
 async fn pending_directory(live: &LiveSession) -> Option<PathBuf> {
-    let view = live.state().await.view.clone();
+    let view = live.view().await;
     view.pending_apply().map(|pending| PathBuf::from(&pending.record.directory))
 }

@@ -104,7 +104,7 @@ impl ToolRunner {
         let settled = match boxed(|| self.child(&started, agent, *drive)).await {
             Ok(child) => {
                 let (ended, stop) = boxed(|| self.watch(&child, &started, mission)).await;
-                started.spent = child.live.state().await.view.ledger().committed();
+                started.spent = child.live.view().await.ledger().committed();
                 crash_point!("call.handler_done");
                 let settled = boxed(|| self.settle_child(started, hold, &child, ended, stop)).await;
                 child.release_claim().await;

@@ -64,7 +64,7 @@ impl From<OpenCall> for RuntimeError {
 impl ToolRunner {
     /// Ends a call that a rule denies. The files of an attempt that was interrupted are restored by then.
     pub(super) async fn deny(&self, call: &CallRequest, mut message: String) -> Result<CallOutcome> {
-        let view = self.live.state().await.view.clone();
+        let view = self.live.view().await;
         let known = view.call(call.call_id).filter(|known| known.may_have_run());
         if known.and_then(Call::recorded_effect).is_some_and(Effect::acts_outside) {
             message.push_str("; an earlier attempt was interrupted, and may have had an effect outside");
@@ -79,7 +79,7 @@ impl ToolRunner {
         let message = result::failure(call, &failure);
         let live = &self.live;
         let invoked = self.invoked(call, &failure.message, false);
-        let is_open = live.state().await.view.call(call.call_id).is_some_and(Call::is_open);
+        let is_open = live.view().await.call(call.call_id).is_some_and(Call::is_open);
         let build = |commit: &mut Commit<'_>| -> Result<_> {
             let added = commit.durable(call.durable()).say(call.evaluation_id, call.turn, message)?;
             commit.dispatch(ToolInvoked { created_at: commit.time(), ..invoked })?;

@@ -98,7 +98,7 @@ impl ToolHost for Host {
         evaluation: EvaluationId,
     ) -> BoxFuture<'_, Result<Vec<Arc<TurnFinished>>, BoxError>> {
         Box::pin(async move {
-            let known = self.live.state().await.view.evaluation(evaluation).cloned();
+            let known = self.live.view().await.evaluation(evaluation).cloned();
             let mut turns: Vec<_> = known.into_iter().flat_map(|known| known.finished_turns).collect();
             for turn in &mut turns {
                 self.live.fetch_large(turn).await?;
@@ -108,7 +108,7 @@ impl ToolHost for Host {
     }
 
     fn followed_evaluations(&self, evaluation: EvaluationId) -> BoxFuture<'_, Vec<EvaluationId>> {
-        Box::pin(async move { self.live.state().await.view.followed(evaluation) })
+        Box::pin(async move { self.live.view().await.followed(evaluation) })
     }
 
     fn run_process(

@@ -223,7 +223,7 @@ impl ToolRunner {
     /// process and changed nothing.
     async fn describe_not_rolled_back(&self, started: &Attempt, rescue: &Rescue) -> Option<String> {
         let call = started.call.call_id;
-        let ran = self.live.state().await.view.call(call).is_some_and(|call| !call.processes.is_empty());
+        let ran = self.live.view().await.call(call).is_some_and(|call| !call.processes.is_empty());
         if ran || rescue.files.is_some() {
             result::describe_not_rolled_back(&rescue.not_restored)
         } else {
