@@ -53,8 +53,9 @@ enum AskError {
 }
 
 impl AskError {
-    fn of(error: RuntimeError, digest: Option<Digest>) -> Self {
+    fn of(error: RuntimeError, digest: Option<Digest>, falls_back: bool) -> Self {
         match error {
+            RuntimeError::Policy(error) if falls_back => Self::FallsBack(error),
             RuntimeError::Policy(refused)
                 if is_too_long(&refused.kind) || (is_refused(&refused.kind) && digest.is_some()) =>
             {
@@ -157,11 +158,7 @@ impl Asker {
             let settled = BudgetCharged::new(Some(reservation.id), Amounts::ZERO);
             self.live.record(vec![settled.into()]).await?;
         }
-        let asked = match asked {
-            Err(RuntimeError::Policy(error)) if falls_back => return Err(AskError::FallsBack(error)),
-            asked => asked,
-        };
-        match asked.map_err(|error| AskError::of(error, digest))? {
+        match asked.map_err(|error| AskError::of(error, digest, falls_back))? {
             AskOutcome::Answered(mut answer, attempt) => {
                 crash_point!("ask.after");
                 answer.usage = self.agent.prices.priced(answer.usage, &described.0, &described.1);

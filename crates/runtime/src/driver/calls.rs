@@ -1,12 +1,16 @@
 //! Execution of the calls of an answer.
+//!
+//! A call of a program is an ordinary call with a message, which records its place in the program. A program
+//! that runs again after a rewind makes its calls under the same ids. A call that had an effect outside
+//! before is not repeated without a decision: the session waits, and offers the recorded result.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{Decision, PauseReason, WorkspaceRevision};
+use backstitch_core::journal::{Decision, Origin, PauseReason, RecordBody, WorkspaceRevision};
 use backstitch_core::machine::{EvaluationResult, Machine, MachineEvent, PendingCall};
-use backstitch_core::message::Arguments;
+use backstitch_core::message::{Arguments, OptionCall};
 use backstitch_core::view::{Call, JournalView};
 
 use super::ask::OUT_OF_TIME;
@@ -14,11 +18,12 @@ use super::content::Content;
 use super::drive::LoopStep;
 use super::inbox::Inbox;
 use super::pause::Pauses;
-use super::program::CallGate;
 use super::supersede::expand;
 use crate::agent::{Agent, ResumeOptions, SubAgent};
+use crate::content::call_message;
 use crate::error::{Result, RuntimeError};
-use crate::live::LiveSession;
+use crate::history::pauses_of;
+use crate::live::{Durable, LiveSession};
 use crate::runner::{CallOutcome, CallRequest, ResumedChild, ToolRunner, TurnShares};
 
 pub(super) struct Calls {
@@ -198,6 +203,36 @@ impl Calls {
         let before = WorkspaceRevision::of(intent.record.root, intent.record.coverage);
         is_here.then_some(ResumedChild { session, before })
     }
+
+    /// Records messages for the calls that have none yet.
+    async fn make(&self, evaluation: EvaluationId, wanted: &[PendingCall]) -> Result<CallGate> {
+        let new: Vec<&PendingCall> = wanted.iter().filter(|one| one.made_at.is_some()).collect();
+        if new.is_empty() {
+            return Ok(CallGate::May);
+        }
+        let view = self.live.view().await;
+        let is_fork = matches!(view.created().origin, Origin::Fork { .. });
+        let was_rewound = is_fork || !view.lineage().rewinds().is_empty();
+        let pauses: Vec<RecordBody> = if was_rewound {
+            pauses_of(&**self.live.store(), self.live.id(), new.iter().map(|one| one.call_id)).await?
+        } else {
+            Vec::new()
+        };
+        let made = if pauses.is_empty() { CallGate::May } else { CallGate::Waits };
+        let when = if pauses.is_empty() { Durable::WithNext } else { Durable::Now };
+        self.live
+            .commit(|commit| {
+                for one in new {
+                    let mut call = OptionCall::new(one.call_id, &one.name, one.arguments.clone());
+                    call.path = one.made_at.clone();
+                    let message = call_message(self.agent.policy.name().clone(), call, one.step_num);
+                    commit.say(evaluation, one.turn, message)?;
+                }
+                commit.push_all(pauses).durable(when);
+                Ok(made)
+            })
+            .await
+    }
 }
 
 /// Returns how the calls ended, or the error that stops the session. If the claim was lost, that error comes
@@ -207,4 +242,10 @@ fn all_ended(mut ends: Vec<Result<CallOutcome>>) -> Result<Vec<CallOutcome>> {
         ends.swap(0, lost);
     }
     ends.into_iter().collect()
+}
+
+enum CallGate {
+    May,
+    /// The session waits for a decision about at least one of them.
+    Waits,
 }

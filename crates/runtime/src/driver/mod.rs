@@ -23,7 +23,6 @@ mod open_calls;
 mod output;
 mod outside;
 mod pause;
-mod program;
 mod question;
 mod recover;
 mod retry;

@@ -10,15 +10,14 @@ use std::time::Duration;
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{Decision, InnerMessage, PauseReason, PauseResolved};
 use backstitch_core::machine::{EvaluationResult, PendingCall};
-use backstitch_core::message::{
-    Arguments, Content, Message, OptionCall, OptionResultBuilder, Retry, RoleHint,
-};
+use backstitch_core::message::{Arguments, Message, OptionCall, OptionResultBuilder, Retry};
 use backstitch_core::view::{Call, CallStatus};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::Driver;
 use crate::agent::Mission;
+use crate::content::call_message;
 use crate::error::{Result, RuntimeError};
 use crate::heap::boxed;
 use crate::live::{Durable, still_waits};
@@ -283,9 +282,7 @@ impl Driver {
     fn message_of(&self, call: &NewCall<'_>) -> Message {
         let mut option = OptionCall::new(call.id, call.name, Arguments::from_object(call.arguments.clone()));
         option.provider_call_id = call.foreign.map(str::to_owned);
-        let mut message = Message::new(self.agent.policy.name().clone(), Content::OptionCall(option));
-        message.role_hint_for_llm = Some(RoleHint::Assistant);
-        message
+        call_message(self.agent.policy.name().clone(), option, None)
     }
 
     /// Records a call that has been carried out without the runner, with its result.

@@ -82,9 +82,14 @@ impl EngineLoop {
                 money_micros: budget::money_left(&view, evaluation),
                 sandbox: self.settings.sandbox.clone(),
             };
-            let mut work = EngineWork::new(driver, &*self.engine, &self.settings, evaluation)?;
+            let mut work = EngineWork::new(driver, &*self.engine, &self.settings, evaluation);
             let end = match self.engine.start(start).await {
-                Ok(run) => self.run(&mut work, run, tools.as_deref()).await,
+                Ok(mut run) => {
+                    let followed = self.follow(&mut work, &mut *run, tools.as_deref()).await;
+                    // Ends the program with all of its descendants.
+                    run.end().await;
+                    followed
+                }
                 Err(error) => Ok(WorkEnd::Failed(error)),
             };
             if let Some(tools) = &tools {
@@ -144,18 +149,7 @@ impl EngineLoop {
         }
     }
 
-    /// Follows a program to its end, and ends it with all of its descendants.
-    async fn run(
-        &self,
-        work: &mut EngineWork<'_>,
-        mut run: Box<dyn EngineRun>,
-        tools: Option<&OutsideCalls>,
-    ) -> Result<WorkEnd> {
-        let followed = self.follow(work, &mut *run, tools).await;
-        run.end().await;
-        followed
-    }
-
+    /// Follows a program to its end.
     async fn follow(
         &self,
         work: &mut EngineWork<'_>,

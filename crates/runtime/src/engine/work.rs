@@ -47,9 +47,9 @@ impl<'a> EngineWork<'a> {
         engine: &'a dyn Engine,
         settings: &'a AgentEngine,
         evaluation: EvaluationId,
-    ) -> Result<Self> {
+    ) -> Self {
         let program = driver.agent().policy.name().clone();
-        Ok(Self {
+        Self {
             driver,
             evaluation,
             engine,
@@ -63,7 +63,7 @@ impl<'a> EngineWork<'a> {
             exceeded: None,
             last_text: None,
             held: None,
-        })
+        }
     }
 
     /// Records an event. Returns the limit that was reached, once nothing runs any more that may not be interrupted.
@@ -225,8 +225,7 @@ impl<'a> EngineWork<'a> {
     /// Records the result of a call that had no report of its end.
     async fn result(&self, call: ObservedCall, result: ObservedResult) -> Result<()> {
         let id = self.observed.call_id(&call.id).await;
-        let known =
-            self.driver.session().view().await.call(id).map(|call| (call.is_open(), call.status()));
+        let known = self.driver.session().view().await.call(id).map(|call| (call.is_open(), call.status()));
         match known {
             Some((true, _)) => self.observed.record_call_end(call, result).await,
             Some((false, CallStatus::Pending)) | None => self.observed.record_refusal(call, result).await,

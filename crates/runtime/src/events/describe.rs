@@ -224,7 +224,7 @@ pub fn reason_word(reason: PauseReason) -> &'static str {
 }
 
 /// Returns the last part of an id, which is enough to distinguish the sessions of a store.
-fn short(id: impl ToString) -> String {
+pub(crate) fn short(id: impl ToString) -> String {
     let id = id.to_string();
     id.rsplit('-').next().map_or(id.clone(), str::to_owned)
 }

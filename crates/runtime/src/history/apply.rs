@@ -254,8 +254,7 @@ impl LiveSession {
         .await?;
         crash_point!("apply.restored");
         let decided = merged.decided.iter().map(|conflict| conflict.path.clone());
-        let is_late =
-            self.view().await.pending_apply().is_some_and(|pending| pending.record.after != after);
+        let is_late = self.view().await.pending_apply().is_some_and(|pending| pending.record.after != after);
         let kept = restored.iter().map(|kept| kept.path.clone()).chain(decided.filter(|_| is_late)).collect();
         let finished = ApplyFinished { kept, ..ApplyFinished::new(at) };
         self.record(vec![finished.into()]).await?;

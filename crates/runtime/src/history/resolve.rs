@@ -7,11 +7,12 @@ use backstitch_core::journal::{
     CallFinished, CallVerdict, Decision, Effect, InnerMessage, PauseReason, PauseResolved, RecordBody,
     WorkspaceRevision, WorkspaceRoot,
 };
-use backstitch_core::message::{Content, Message, OptionResultBuilder, PolicyName, Retry, RoleHint};
+use backstitch_core::message::{Content, Message, OptionResultBuilder, Retry};
 use backstitch_core::object::Object;
 use backstitch_core::ports::Store;
 use backstitch_core::view::{Call, CallStatus, JournalView};
 
+use crate::content::result_message;
 use crate::error::{Result, RuntimeError};
 use crate::live::{LiveSession, charge_for, read_records, recorded};
 
@@ -54,9 +55,7 @@ impl LiveSession {
                 if result.invocation_id != id || result.option_name != known.name {
                     return refused("the result is that of another call");
                 }
-                let policy = PolicyName::new(&result.option_name).unwrap_or_else(|_| PolicyName::runtime());
-                let mut message = Message::new(policy, Content::OptionResult(*result));
-                message.role_hint_for_llm = Some(RoleHint::Tool);
+                let message = result_message(*result, None);
                 // Files that it may have written are adopted as they are. A call that does not write
                 // determines nothing about the files: another call may have been writing them.
                 let before = known.intent.as_ref().map(|intent| &intent.record);

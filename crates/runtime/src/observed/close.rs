@@ -2,14 +2,16 @@
 
 use backstitch_core::id::CallId;
 use backstitch_core::journal::{CallFinished, CallVerdict, Note};
-use backstitch_core::message::{Content, Message, OptionResult, PolicyName, RoleHint};
+use backstitch_core::message::OptionResult;
 use backstitch_core::text::one_line;
 use backstitch_core::view::{Call, JournalView};
 use serde_json::{Value, json};
 
 use super::record::{observed_agent, turn_of};
 use super::{GAP, ObservedResult, SeenFiles, turns};
+use crate::content::{result_message, storable};
 use crate::error::Result;
+use crate::events::short;
 use crate::live::Commit;
 
 /// The most characters of a result in lists.
@@ -68,11 +70,7 @@ impl EndedCalls {
                     .push(Note::new(GAP, format!("{name} has no reported end; its files are those of now")));
             }
             let (payload, summary) = payload(id, &name, outcome);
-            let policy = PolicyName::new(&name).unwrap_or_else(|_| PolicyName::runtime());
-            let mut message = Message::new(policy, Content::OptionResult(payload));
-            message.role_hint_for_llm = Some(RoleHint::Tool);
-            message.step_num = Some(turn);
-            commit.say(call.evaluation_id, turn, message)?;
+            commit.say(call.evaluation_id, turn, result_message(payload, Some(turn)))?;
             commit.push(CallFinished {
                 root: seen.map(|seen| seen.files.root),
                 coverage: seen.and_then(|seen| seen.files.coverage),
@@ -115,11 +113,6 @@ fn note_overlap(
     commit.push(Note::new("overlap", text).with_data(json!({ "calls": ids })));
 }
 
-fn short(id: CallId) -> String {
-    let id = id.to_string();
-    id.rsplit('-').next().map_or_else(|| id.clone(), str::to_owned)
-}
-
 pub(super) fn payload(
     id: CallId,
     name: &str,
@@ -135,11 +128,7 @@ pub(super) fn payload(
     match outcome {
         Some(Ok(value)) => {
             let summary = one_line(&text_of(&value), SUMMARY);
-            let value = match backstitch_core::storable::check(&value) {
-                Ok(()) => value,
-                Err(_) => Value::String(value.to_string()),
-            };
-            (OptionResult::new(id, name, value), summary)
+            (OptionResult::new(id, name, storable(value)), summary)
         }
         Some(Err(message)) => {
             let summary = format!("failed: {}", one_line(&message, SUMMARY));

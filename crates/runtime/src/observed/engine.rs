@@ -4,11 +4,12 @@ use std::sync::atomic::Ordering;
 
 use backstitch_core::id::CallId;
 use backstitch_core::journal::{CallFinished, CallVerdict, PauseReason, SessionPaused};
-use backstitch_core::message::{Content, Message, MessageBuilder, PolicyName, RoleHint};
+use backstitch_core::message::{MessageBuilder, RoleHint};
 use serde_json::{Map, Value};
 
 use super::close::payload;
 use super::{ObservedCall, ObservedResult, ObservedSession};
+use crate::content::result_message;
 use crate::error::Result;
 
 impl ObservedSession {
@@ -76,11 +77,7 @@ impl ObservedSession {
             .commit(|commit| {
                 self.push_start(commit, evaluation, id, &call, None)?;
                 let (payload, summary) = payload(id, &call.name, Some(result.outcome));
-                let policy = PolicyName::new(&call.name).unwrap_or_else(|_| PolicyName::runtime());
-                let mut message = Message::new(policy, Content::OptionResult(payload));
-                message.role_hint_for_llm = Some(RoleHint::Tool);
-                message.step_num = Some(turn);
-                commit.say(evaluation, turn, message)?;
+                commit.say(evaluation, turn, result_message(payload, Some(turn)))?;
                 commit.push(CallFinished {
                     summary: Some(summary),
                     ..CallFinished::new(id, CallVerdict::Failed)

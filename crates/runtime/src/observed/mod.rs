@@ -30,7 +30,7 @@ use backstitch_core::journal::{
     CallStarted, Decision, Effect, EvaluationFinished, EvaluationOutcome, EvaluationStarted, Note,
     ObservationCause, RecordBody, WorkspaceObserved, WorkspaceRevision,
 };
-use backstitch_core::message::{Content, Large, Message, MessageBuilder, OptionCall, PolicyName, RoleHint};
+use backstitch_core::message::{Large, MessageBuilder, OptionCall, PolicyName, RoleHint};
 use backstitch_core::object::Object;
 use backstitch_core::view::{Call, CallStatus, JournalView};
 use serde_json::{Map, Value};
@@ -43,6 +43,7 @@ pub use record::{
 };
 
 use self::close::EndedCalls;
+use crate::content::call_message;
 use crate::error::Result;
 use crate::live::{Commit, Durable, LiveSession, recorded};
 
@@ -213,11 +214,6 @@ impl ObservedSession {
         .await
     }
 
-    /// Records requests of the program that are not recorded yet. Returns how many there were.
-    pub async fn requests(&self, requests: Vec<ObservedRequest>) -> Result<usize> {
-        self.record_requests(requests).await
-    }
-
     /// Records something that was not seen.
     pub async fn gap(&self, text: String) -> Result<()> {
         self.live.record_when(vec![Note::new(GAP, text).into()], Durable::WithNext).await
@@ -377,10 +373,7 @@ impl ObservedSession {
     ) -> Result<()> {
         let mut option = OptionCall::new(id, call.name.as_str(), call.arguments());
         option.provider_call_id = Some(call.id.clone());
-        let mut message = Message::new(self.program.clone(), Content::OptionCall(option));
-        message.role_hint_for_llm = Some(RoleHint::Assistant);
-        message.step_num = Some(turn);
-        commit.say(evaluation, turn, message).map(drop)
+        commit.say(evaluation, turn, call_message(self.program.clone(), option, Some(turn))).map(drop)
     }
 }
 

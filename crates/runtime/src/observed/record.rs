@@ -79,7 +79,8 @@ pub fn observed_agent(call: &Call) -> Option<&str> {
 }
 
 impl ObservedSession {
-    pub(super) async fn record_requests(&self, requests: Vec<ObservedRequest>) -> Result<usize> {
+    /// Records requests of the program that are not recorded yet. Returns how many there were.
+    pub async fn requests(&self, requests: Vec<ObservedRequest>) -> Result<usize> {
         let state = self.live.state().await;
         let evaluations = state.view.evaluations().flat_map(|evaluation| evaluation.requests.iter());
         let known: HashSet<String> = evaluations

@@ -296,13 +296,10 @@ pub(super) fn await_gone(group: Pid) -> Result<(), ProcessError> {
 
 /// Converts the exit status of the leader.
 fn exit_of(status: Option<ExitStatus>) -> ProcessExit {
-    match status {
-        Some(status) => match (status.code(), status.signal()) {
-            (Some(code), _) => ProcessExit::Code(code),
-            (None, Some(signal)) => ProcessExit::Signal(signal),
-            (None, None) => ProcessExit::Code(-1),
-        },
-        // Another part of this process reaped it.
-        None => ProcessExit::Code(-1),
+    match status.map(|status| (status.code(), status.signal())) {
+        Some((Some(code), _)) => ProcessExit::Code(code),
+        Some((None, Some(signal))) => ProcessExit::Signal(signal),
+        // Without a status, another part of this process reaped it.
+        Some((None, None)) | None => ProcessExit::Code(-1),
     }
 }

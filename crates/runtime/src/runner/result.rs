@@ -1,12 +1,13 @@
 //! Results of calls, as messages for the model.
 
 use backstitch_core::extra::Extra;
-use backstitch_core::message::{Content, Message, OptionResult, PolicyName, Retry, RoleHint};
+use backstitch_core::message::{Message, OptionResult, PolicyName, Retry};
 use backstitch_core::ports::{UncoveredPath, UncoveredReason};
 use backstitch_core::tool::{ToolResult, ValueInContext};
 use serde_json::{Map, Value, json};
 
 use super::request::CallRequest;
+use crate::content::{result_message, storable};
 
 /// The most characters of a result in lists.
 const LONGEST_SUMMARY: usize = 80;
@@ -96,20 +97,9 @@ pub(super) fn summary(text: &str) -> String {
 }
 
 fn message(call: &CallRequest, speaker: Speaker, payload: OptionResult) -> Message {
-    let policy = match speaker {
-        Speaker::Tool => PolicyName::new(&call.name).unwrap_or_else(|_| PolicyName::runtime()),
-        Speaker::Runtime => PolicyName::runtime(),
-    };
-    let mut message = Message::new(policy, Content::OptionResult(payload));
-    message.role_hint_for_llm = Some(RoleHint::Tool);
-    message.step_num = call.step_num;
-    message
-}
-
-/// Replaces a value that cannot be stored exactly by its text.
-fn storable(value: Value) -> Value {
-    match backstitch_core::storable::check(&value) {
-        Ok(()) => value,
-        Err(_) => Value::String(value.to_string()),
+    let mut message = result_message(payload, call.step_num);
+    if speaker == Speaker::Runtime {
+        message.policy = PolicyName::runtime();
     }
+    message
 }
