@@ -51,29 +51,17 @@ impl WorkspaceSpec {
 
 debug_fields!(WorkspaceSpec { path, excludes, isolated, setup });
 
-impl From<&str> for WorkspaceSpec {
-    fn from(directory: &str) -> Self {
-        Self::new(directory)
-    }
+macro_rules! from_directory {
+    ($($directory:ty),*) => {
+        $(impl From<$directory> for WorkspaceSpec {
+            fn from(directory: $directory) -> Self {
+                Self::new(directory)
+            }
+        })*
+    };
 }
 
-impl From<&Path> for WorkspaceSpec {
-    fn from(directory: &Path) -> Self {
-        Self::new(directory)
-    }
-}
-
-impl From<PathBuf> for WorkspaceSpec {
-    fn from(directory: PathBuf) -> Self {
-        Self::new(directory)
-    }
-}
-
-impl From<String> for WorkspaceSpec {
-    fn from(directory: String) -> Self {
-        Self::new(directory)
-    }
-}
+from_directory!(&str, &Path, PathBuf, String);
 
 impl<W: Workspace + 'static> From<Arc<W>> for WorkspaceSpec {
     fn from(workspace: Arc<W>) -> Self {

@@ -151,6 +151,7 @@ async fn opened_from_snapshot(
 ) -> Option<(JournalView, Position)> {
     let ignored = |reason: &str, error: Option<&(dyn std::error::Error + 'static)>| {
         tracing::warn!(%session, reason, error, "the snapshot is ignored, and the whole journal is read");
+        None
     };
     let saved = match at {
         Some(at) => store.snapshot_until(session, at).await,
@@ -158,37 +159,26 @@ async fn opened_from_snapshot(
     };
     let saved = match saved {
         Ok(saved) => saved?,
-        Err(error) => {
-            ignored("it cannot be read", Some(&error));
-            return None;
-        }
+        Err(error) => return ignored("it cannot be read", Some(&error)),
     };
     let cut = saved.position;
     let view = match JournalView::decode_snapshot(saved.bytes) {
         Ok(view) => view,
-        Err(error) => {
-            ignored("it cannot be decoded", Some(&error));
-            return None;
-        }
+        Err(error) => return ignored("it cannot be decoded", Some(&error)),
     };
     if view.session_id() != session || view.head() != cut {
-        ignored("it is that of another session or another cut", None);
-        return None;
+        return ignored("it is that of another session or another cut", None);
     }
     // Errors of records are returned when all of them are read.
     let records = read_records(store, session, cut, at).await.ok()?;
     if records.is_empty() && store.head(session).await.ok()? < cut {
-        ignored("the journal ends before it", None);
-        return None;
+        return ignored("the journal ends before it", None);
     }
     match view.fold_after(&records, |_| {}) {
         Ok(view) => Some((view, cut)),
         // The session was rewound to a cut before the snapshot. The next snapshot follows soon.
         Err(FoldError { problem: FoldProblem::NeedsPrefix { .. }, .. }) => None,
-        Err(error) => {
-            ignored("the records after it do not fit", Some(&error));
-            None
-        }
+        Err(error) => ignored("the records after it do not fit", Some(&error)),
     }
 }
 

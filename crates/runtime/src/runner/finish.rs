@@ -37,6 +37,19 @@ pub(super) struct FinalBatch {
     pub(super) pause: Option<(PauseReason, String)>,
 }
 
+impl FinalBatch {
+    /// Creates the batch of a failed call, which leaves nothing but its rescued files.
+    pub(super) fn failed(
+        message: Option<Message>,
+        message_text: String,
+        rescue: Rescue,
+        note: Option<RepositoriesChanged>,
+    ) -> Self {
+        let outcome = CallVerdict::Failed;
+        Self { outcome, message, message_text, after: None, objects: Vec::new(), rescue, note, pause: None }
+    }
+}
+
 /// The reason why a call's last batch was not appended.
 #[derive(Debug)]
 pub(super) enum OpenCall {

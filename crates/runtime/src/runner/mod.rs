@@ -180,16 +180,6 @@ impl ToolRunner {
         Self { cancel, ..self }
     }
 
-    /// Returns the tools of this runner.
-    pub fn tools(&self) -> &Tools {
-        &self.tools
-    }
-
-    /// Returns the session that the tools run on.
-    pub fn session(&self) -> &Arc<LiveSession> {
-        &self.live
-    }
-
     /// Checks arguments against the schema of a tool. The error is the reason for the model.
     pub(crate) fn accepts(&self, tool: &Tool, arguments: &Arguments) -> Result<(), String> {
         self.validators.check(&tool.spec, arguments).map(|_| ()).map_err(|Refusal(reason)| reason)

@@ -142,16 +142,8 @@ impl ToolRunner {
         // resume it.
         let pauses = failure.kind == "cancelled" && (self.caller.is_some() || !started.waiter.is_gone());
         let pause = pauses.then(|| (PauseReason::Asked, failure.message.clone()));
-        let ending = FinalBatch {
-            outcome: CallVerdict::Failed,
-            message: Some(result::failure(&started.call, &failure)),
-            message_text: failure.message,
-            after: None,
-            objects: Vec::new(),
-            rescue,
-            note,
-            pause,
-        };
+        let message = Some(result::failure(&started.call, &failure));
+        let ending = FinalBatch { pause, ..FinalBatch::failed(message, failure.message, rescue, note) };
         let message = self.finish(&started, ending, |session| logs_of(session, draft.as_deref())).await?;
         started.end_resources(false);
         Ok(Settlement::End(end(message.ok_or(RuntimeError::ShuttingDown)?)))
@@ -169,16 +161,7 @@ impl ToolRunner {
         let mut rescue = self.restore_attempt(&started, hold).await?;
         let note = RepositoriesChanged::of_call(std::mem::take(&mut rescue.repositories));
         let reason = self.secrets.redact(&reason).into_owned();
-        let ending = FinalBatch {
-            outcome: CallVerdict::Failed,
-            message: None,
-            message_text: reason.clone(),
-            after: None,
-            objects: Vec::new(),
-            rescue,
-            note,
-            pause: None,
-        };
+        let ending = FinalBatch::failed(None, reason.clone(), rescue, note);
         self.finish(&started, ending, |session| logs_of(session, None)).await?;
         started.end_resources(false);
         Ok(Settlement::End(CallOutcome::VisibilityExpansion { sections, reason }))
