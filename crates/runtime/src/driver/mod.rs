@@ -7,7 +7,6 @@
 
 mod ask;
 mod calls;
-mod child;
 mod compensate;
 mod content;
 mod conversation;
@@ -102,7 +101,7 @@ impl Driver {
         let inbox = Inbox::new(live.clone(), stop.child_token(), cancel);
         let runner = ToolRunner::new(live.clone(), agent.tools.clone())
             .with_cancellation(inbox.stop.clone())
-            .called_by(agent.clone(), child::drive_child, saver.clone());
+            .called_by(agent.clone(), supersede::drive_child, saver.clone());
         let (inbox, content) = (Arc::new(inbox), Arc::new(Content::new(live.clone())));
         let pauses = Pauses::new(live.clone(), content.clone());
         let asker = Asker {

@@ -4,21 +4,28 @@
 //! opens the sections for the session. So the journal determines the next step at any time: start another
 //! evaluation with the same mission, the messages since then, and the rest of the budget and time. The number
 //! of consecutive expansions is limited.
+//!
+//! The sessions of sub-agents are driven for the tool runner with such evaluations included.
+
+use std::sync::Arc;
 
 use backstitch_core::code::ErrorCode;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{EvaluationFinished, EvaluationOutcome, Role};
 use backstitch_core::machine::EvaluationResult;
+use backstitch_core::ports::BoxFuture;
 use backstitch_core::slices::{Visibility, VisibilityOverrides};
 use backstitch_core::view::JournalView;
+use tokio_util::sync::CancellationToken;
 
-use super::Driver;
 use super::drive::LoopStep;
 use super::output::is_by_runtime;
-use crate::agent::Mission;
+use super::{Driver, DriverParts};
+use crate::agent::{Agent, Mission, ResumeOptions};
 use crate::error::Result;
 use crate::live::LiveSession;
 use crate::outcome::DriveOutcome;
+use crate::runner::ChildDriver;
 
 /// The most evaluations that may be superseded one after another.
 const MOST_EXPANSIONS: usize = 10;
@@ -65,6 +72,14 @@ impl Driver {
         let evaluation = self.begin_with(missions, Some(superseded), Vec::new()).await?;
         self.drive(evaluation).await
     }
+
+    /// Drives the evaluations that replace a superseded one. Expansions are limited, so this terminates.
+    async fn and_start_over(&self, mut ended: DriveOutcome) -> Result<DriveOutcome> {
+        while let DriveOutcome::Superseded { evaluation, .. } = ended {
+            ended = self.start_over(evaluation).await?;
+        }
+        Ok(ended)
+    }
 }
 
 /// Counts the evaluations that were superseded one after another before this one.
@@ -76,4 +91,27 @@ fn expansions_before(view: &JournalView, evaluation: EvaluationId) -> usize {
     std::iter::successors(parent(evaluation), |parent_of| parent(*parent_of))
         .take(MOST_EXPANSIONS + 1)
         .count()
+}
+
+/// Returns a driver of a sub-agent's session.
+pub(super) fn drive_child(
+    live: Arc<LiveSession>,
+    agent: Agent,
+    stop: CancellationToken,
+) -> Box<dyn ChildDriver> {
+    Box::new(Driver::with_parts(live, agent, DriverParts { stop, ..DriverParts::default() }))
+}
+
+impl ChildDriver for Driver {
+    fn start(&self, mission: Mission) -> BoxFuture<'_, Result<DriveOutcome>> {
+        Box::pin(async { self.and_start_over(self.start(mission).await?).await })
+    }
+
+    fn resume(&self, options: ResumeOptions) -> BoxFuture<'_, Result<DriveOutcome>> {
+        Box::pin(async { self.and_start_over(self.resume(options).await?).await })
+    }
+
+    fn cancel(&self) {
+        self.cancel();
+    }
 }
