@@ -17,7 +17,7 @@ use crate::digest::Digest;
 use crate::journal::Effect;
 
 /// A tool's use of the workspace's files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkspaceUse {
     /// The tool uses no files.

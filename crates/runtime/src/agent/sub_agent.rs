@@ -75,7 +75,7 @@ impl SubAgent {
     pub fn new(name: &str, description: impl Into<String>, agent: Agent) -> Result<Self, InvalidToolName> {
         let specs = || agent.tools.iter().map(|tool| &tool.spec);
         let effect = specs().map(|spec| spec.effect).fold(Effect::Workspace, Effect::max);
-        let workspace = specs().map(|spec| spec.workspace).fold(WorkspaceUse::None, wider);
+        let workspace = specs().map(|spec| spec.workspace).max().unwrap_or(WorkspaceUse::None);
         let resources = specs().map(|spec| spec.resources).max().unwrap_or_default();
         let tool = Tool::builder(name, description)?.effect(effect).workspace(workspace).resources(resources);
         Ok(Self::of(tool, Source::Given(Box::new(agent))))
@@ -188,12 +188,3 @@ impl ToolHandler for SubAgent {
 }
 
 debug_fields!(SubAgent {});
-
-/// Returns the use of files that includes both.
-fn wider(one: WorkspaceUse, other: WorkspaceUse) -> WorkspaceUse {
-    match (one, other) {
-        (WorkspaceUse::Write, _) | (_, WorkspaceUse::Write) => WorkspaceUse::Write,
-        (WorkspaceUse::Read, _) | (_, WorkspaceUse::Read) => WorkspaceUse::Read,
-        (WorkspaceUse::None, WorkspaceUse::None) => WorkspaceUse::None,
-    }
-}

@@ -62,7 +62,9 @@ impl Driver {
             None => DriftPolicy::Adopt,
         };
         self.live.settle_files().await?;
-        let evaluation = self.pick(&options).await?;
+        let latest = self.live.view().await.latest_evaluation().map(|latest| latest.evaluation_id);
+        let none = RuntimeError::ConversationNotFound { session: self.live.id() };
+        let evaluation = options.evaluation.or(latest).ok_or(none)?;
         if let Some(ended) = self.recorded_outcome(evaluation).await? {
             return Ok(ended);
         }
@@ -207,15 +209,6 @@ impl Driver {
             None => self.started(evaluation, None),
         };
         self.live.record_when(vec![started.into()], Durable::WithNext).await
-    }
-
-    async fn pick(&self, options: &ResumeOptions) -> Result<EvaluationId> {
-        if let Some(evaluation) = options.evaluation {
-            return Ok(evaluation);
-        }
-        let state = self.live.state().await;
-        let latest = state.view.latest_evaluation().map(|latest| latest.evaluation_id);
-        latest.ok_or(RuntimeError::ConversationNotFound { session: self.live.id() })
     }
 
     /// Returns the pause of the session, unless resuming it is what it waits for.

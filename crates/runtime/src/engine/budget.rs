@@ -12,18 +12,8 @@ pub(super) fn exceeded(view: &JournalView, evaluation: EvaluationId) -> Option<S
     exceeded_by(view, evaluation, Amounts { input_tokens: 1, ..Amounts::ONE_TURN })
 }
 
-/// Returns the limit of turns that the request after the current one would exceed. The current one may not be counted yet.
-pub(super) fn last_turn(view: &JournalView, evaluation: EvaluationId, is_counted: bool) -> Option<String> {
-    let turns = if is_counted { 1 } else { 2 };
-    exceeded_by(view, evaluation, Amounts { turns, ..Amounts::ZERO })
-}
-
-/// Returns the limit that another call would exceed.
-pub(super) fn exceeded_by_call(view: &JournalView, evaluation: EvaluationId) -> Option<String> {
-    exceeded_by(view, evaluation, ONE_CALL)
-}
-
-fn exceeded_by(view: &JournalView, evaluation: EvaluationId, more: Amounts) -> Option<String> {
+/// Returns the limit that more of something would exceed.
+pub(super) fn exceeded_by(view: &JournalView, evaluation: EvaluationId, more: Amounts) -> Option<String> {
     let known = view.evaluation(evaluation)?;
     known.budget?.check(view.spent_by(known).plus(more)).err().map(|exceeded| exceeded.to_string())
 }

@@ -245,9 +245,11 @@ impl<'a> EngineWork<'a> {
     /// once, so the calls of its last turn do not run.
     async fn call_limit(&self) -> Option<String> {
         let view = self.driver.session().view().await;
-        let last = || budget::last_turn(&view, self.evaluation, self.is_counted);
-        let turns = if self.engine.waits_after_calls() { None } else { last() };
-        turns.or_else(|| budget::exceeded_by_call(&view, self.evaluation))
+        let exceeded_by = |more| budget::exceeded_by(&view, self.evaluation, more);
+        // The request after the current one is limited here as well. The current one may not be counted yet.
+        let next = Amounts { turns: if self.is_counted { 1 } else { 2 }, ..Amounts::ZERO };
+        let turns = if self.engine.waits_after_calls() { None } else { exceeded_by(next) };
+        turns.or_else(|| exceeded_by(budget::ONE_CALL))
     }
 
     async fn check_budget(&mut self) {

@@ -12,11 +12,11 @@ use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{CarriedObject, InnerMessage, Provenance};
 use backstitch_core::object::{Object, ObjectContent, ObjectId};
 use backstitch_core::ports::StoreError;
-use backstitch_core::session::{Items, Snapshot};
+use backstitch_core::session::Snapshot;
 use backstitch_core::view::{ConversationState, Transcript};
 
 use super::LiveSession;
-use crate::error::{Result, RuntimeError};
+use crate::error::Result;
 
 impl LiveSession {
     /// Returns a snapshot with all content inlined. Any store can adopt it, and continue with the same
@@ -27,13 +27,17 @@ impl LiveSession {
             let session = &state.session;
             (session.snapshot(), Transcript::of(session)?)
         };
-        let mut content = Content { live: self, media: BTreeMap::new() };
-        let messages = content.of_messages(transcript.all()).await?;
-        let provenance = match snapshot.provenance() {
-            Some(known) => Some(content.of_provenance(Provenance::clone(&known)).await?),
-            None => None,
-        };
-        Ok(snapshot.with_content(messages, provenance, content.media.into_values().collect()))
+        let (mut messages, mut media) = (Vec::with_capacity(transcript.all().len()), BTreeMap::new());
+        for message in transcript.all().iter() {
+            messages.push(self.with_content(message, &mut media).await?);
+        }
+        let mut provenance = snapshot.provenance().map(|known| Provenance::clone(&known));
+        if let Some(known) = &mut provenance {
+            for record in known.large_records_mut() {
+                self.fetch_large(record).await?;
+            }
+        }
+        Ok(snapshot.with_content(messages, provenance, media.into_values().collect()))
     }
 
     /// Returns an evaluation, by default the latest, as a conversation with all content inlined. `None` if it
@@ -53,52 +57,30 @@ impl LiveSession {
         conversation.objects = snapshot.objects().iter().filter(is_wanted).cloned().collect();
         Ok(Some(conversation))
     }
-}
 
-/// Fetches content, and collects media.
-struct Content<'a> {
-    live: &'a LiveSession,
-    media: BTreeMap<ObjectId, Object>,
-}
-
-impl Content<'_> {
-    async fn content(&self, id: ObjectId) -> Result<ObjectContent> {
-        let missing = RuntimeError::from(StoreError::MissingObject { object: id });
-        self.live.content(id).await?.ok_or(missing)
-    }
-
-    async fn of_messages(&mut self, messages: &Items<InnerMessage>) -> Result<Vec<Arc<InnerMessage>>> {
-        let mut whole = Vec::with_capacity(messages.len());
-        for message in messages.iter() {
-            whole.push(self.of_message(message).await?);
-        }
-        Ok(whole)
-    }
-
-    async fn of_message(&mut self, message: &Arc<InnerMessage>) -> Result<Arc<InnerMessage>> {
+    /// Returns a message with all content inlined. Its media are added to `media`.
+    async fn with_content(
+        &self,
+        message: &Arc<InnerMessage>,
+        media: &mut BTreeMap<ObjectId, Object>,
+    ) -> Result<Arc<InnerMessage>> {
         let wanted = message.object_refs();
         if wanted.is_empty() {
             return Ok(message.clone());
         }
         let mut found: BTreeMap<ObjectId, ObjectContent> = BTreeMap::new();
         for id in wanted {
-            found.insert(id, self.content(id).await?);
+            let content = self.content(id).await?;
+            found.insert(id, content.ok_or(StoreError::MissingObject { object: id })?);
         }
         let mut whole = InnerMessage::clone(message);
         whole.hydrate_content(|reference| found.get(&reference.object).cloned())?;
         // Objects that are not inlined are media.
         for id in whole.object_refs() {
             if let Some(ObjectContent::Bytes(bytes)) = found.remove(&id) {
-                self.media.insert(id, Object::blob(bytes));
+                media.insert(id, Object::blob(bytes));
             }
         }
         Ok(Arc::new(whole))
-    }
-
-    async fn of_provenance(&self, mut known: Provenance) -> Result<Provenance> {
-        for record in known.large_records_mut() {
-            self.live.fetch_large(record).await?;
-        }
-        Ok(known)
     }
 }

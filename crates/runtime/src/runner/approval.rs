@@ -2,7 +2,6 @@
 
 use backstitch_core::approval::{ApprovalRule, ApprovalRules, ApprovalVerdict, RuleMatch};
 use backstitch_core::journal::{Decision, PauseResolved};
-use backstitch_core::tool::{Approval, Tool};
 use serde_json::{Map, Value};
 
 use super::ToolRunner;
@@ -42,16 +41,6 @@ impl ToolRunner {
         let found = rules_of(&self.live, &self.rules).await?.judge(name, arguments);
         let denied = found.filter(|found| found.verdict == ApprovalVerdict::Deny);
         Ok(denied.map(|found| denial(&found.rule)))
-    }
-
-    pub(super) async fn approval_of(
-        &self,
-        tool: &Tool,
-        arguments: &Map<String, Value>,
-    ) -> Result<ApprovalNeed> {
-        let rules = rules_of(&self.live, &self.rules).await?;
-        let asks = tool.spec.approval == Approval::Needed;
-        Ok(ApprovalNeed::of(&rules, tool.name().as_str(), arguments, asks))
     }
 }
 

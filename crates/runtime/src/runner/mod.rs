@@ -29,7 +29,7 @@ use backstitch_core::execution::CallResources;
 use backstitch_core::journal::{PauseReason, SessionPaused, WorkspaceRevision};
 use backstitch_core::message::{Arguments, Retry};
 use backstitch_core::secrets::Secrets;
-use backstitch_core::tool::Tool;
+use backstitch_core::tool::{Approval, Tool};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -241,7 +241,9 @@ impl ToolRunner {
             return Ok(CallOutcome::Waits);
         }
         // Rules are judged before each attempt, since they may be newer than an attempt that was interrupted.
-        let need = boxed(|| self.approval_of(&tool, &arguments)).await?;
+        let rules = boxed(|| rules_of(&self.live, &self.rules)).await?;
+        let asks = tool.spec.approval == Approval::Needed;
+        let need = ApprovalNeed::of(&rules, tool.name().as_str(), &arguments, asks);
         // A child session of a denied call was rolled back before its call is resumed.
         if let ApprovalNeed::Denied(message) = need {
             return boxed(|| self.deny(&call, message)).await;
