@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use backstitch_core::execution::Resources;
 use backstitch_core::id::{EvaluationId, SessionId};
-use backstitch_core::journal::{EvaluationOutcome, InboxId, InboxItem, InboxKind, Position, Record};
+use backstitch_core::journal::{EvaluationOutcome, InboxItem, InboxKind, Position, Record};
 use backstitch_core::message::{MediaPart, PolicyName};
 use backstitch_core::object::ObjectContent;
 use backstitch_core::ports::{ClaimMode, Owner, Store, Workspace, content_of};
@@ -377,7 +377,7 @@ impl Runtime {
     pub async fn send(&self, session: SessionId, text: &str) -> Result<SentItem> {
         let (kind, at, data) = (InboxKind::Message, self.clock.now(), Value::String(text.to_owned()));
         let open = self.evaluation_to_stop(session).await?.is_some();
-        let item = self.put(session, InboxItem { kind, at, data }).await?;
+        let item = self.store.send(session, InboxItem { kind, at, data }).await?;
         Ok(SentItem { v: Version, session, item, open })
     }
 
@@ -403,7 +403,8 @@ impl Runtime {
         none: RuntimeError,
     ) -> Result<SentItem> {
         let evaluation = self.evaluation_to_stop(session).await?.ok_or(none)?;
-        let item = self.put(session, InboxItem::about(kind, evaluation, self.clock.now())).await?;
+        let item = InboxItem::about(kind, evaluation, self.clock.now());
+        let item = self.store.send(session, item).await?;
         Ok(SentItem { v: Version, session, item, open: true })
     }
 
@@ -415,10 +416,6 @@ impl Runtime {
         let open =
             latest.filter(|latest| matches!(latest.outcome(), None | Some(EvaluationOutcome::Superseded)));
         Ok(open.map(|latest| latest.evaluation_id))
-    }
-
-    pub(crate) async fn put(&self, session: SessionId, item: InboxItem) -> Result<InboxId> {
-        Ok(self.store.send(session, item).await?)
     }
 
     pub(crate) fn environment(

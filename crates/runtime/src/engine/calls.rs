@@ -1,7 +1,10 @@
 //! Decisions about the calls of an engine: by rules, or by a person.
+//! Also what an engine may still spend.
 
-use backstitch_core::id::CallId;
+use backstitch_core::budget::Amounts;
+use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::Decision;
+use backstitch_core::view::JournalView;
 use serde_json::{Map, Value};
 
 use super::{CallAnswer, CallReply, Engine};
@@ -54,4 +57,30 @@ pub(super) async fn decision(driver: &Driver, call: CallId) -> Option<CallAnswer
         }
         _ => CallAnswer::Deny("nobody approved this call".to_owned()),
     })
+}
+
+/// What a call is charged with.
+pub(super) const ONE_CALL: Amounts = Amounts { calls: 1, ..Amounts::ZERO };
+
+/// Returns the limit that another request would exceed.
+pub(super) fn exceeded(view: &JournalView, evaluation: EvaluationId) -> Option<String> {
+    exceeded_by(view, evaluation, Amounts { input_tokens: 1, ..Amounts::ONE_TURN })
+}
+
+/// Returns the limit that more of something would exceed.
+pub(super) fn exceeded_by(view: &JournalView, evaluation: EvaluationId, more: Amounts) -> Option<String> {
+    let known = view.evaluation(evaluation)?;
+    known.budget?.check(view.spent_by(known).plus(more)).err().map(|exceeded| exceeded.to_string())
+}
+
+/// Returns why a limit of money cannot be kept.
+pub(super) fn unknown_price(provider: &str, model: &str) -> String {
+    format!("the price of {provider}:{model} is unknown, so its money cannot be limited; set the price")
+}
+
+/// Returns the money that is left, in millionths.
+pub(super) fn money_left(view: &JournalView, evaluation: EvaluationId) -> Option<u64> {
+    let known = view.evaluation(evaluation)?;
+    let limit = known.budget?.money_micros?;
+    Some(limit.saturating_sub(view.spent_by(known).money_micros))
 }

@@ -10,9 +10,10 @@ use backstitch_core::ports::BoxFuture;
 use backstitch_core::view::Call;
 use tokio::time::Instant;
 
+use super::calls::{exceeded, money_left};
 use super::origin::{self, EngineTask, with_history};
 use super::work::EngineWork;
-use super::{Engine, EngineEnd, EngineEvent, EngineRun, EngineStart, budget};
+use super::{Engine, EngineEnd, EngineEvent, EngineRun, EngineStart};
 use crate::agent::AgentEngine;
 use crate::driver::{Driver, ForeignLoop, StopRequest};
 use crate::engine_error::EngineError;
@@ -63,7 +64,7 @@ impl EngineLoop {
         }
         loop {
             let view = live.view().await;
-            if let Some(exceeded) = budget::exceeded(&view, evaluation) {
+            if let Some(exceeded) = exceeded(&view, evaluation) {
                 return driver.pause_engine(evaluation, PauseReason::Budget, exceeded).await;
             }
             let has_tools = driver.agent().tools.iter().next().is_some();
@@ -79,7 +80,7 @@ impl EngineLoop {
                 system: driver.agent().system.clone(),
                 tools: tools.clone(),
                 resume: resume.clone(),
-                money_micros: budget::money_left(&view, evaluation),
+                money_micros: money_left(&view, evaluation),
                 sandbox: self.settings.sandbox.clone(),
             };
             let mut work = EngineWork::new(driver, &*self.engine, &self.settings, evaluation);

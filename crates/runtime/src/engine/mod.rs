@@ -11,7 +11,6 @@
 //! Two rules apply to calls of an engine that did not end, because the engine or this process was killed or stopped: the
 //! files are restored to their state before the first of them, and the engine is informed about it when it continues.
 
-mod budget;
 mod calls;
 mod drive;
 mod event;

@@ -8,9 +8,11 @@ use backstitch_core::journal::{BudgetCharged, Note};
 use backstitch_core::secrets::Secrets;
 use backstitch_core::view::CallStatus;
 
-use super::calls::{WaitingCall, decision, need};
+use super::calls::{
+    ONE_CALL, WaitingCall, decision, exceeded, exceeded_by, money_left, need, unknown_price,
+};
 use super::origin::{REFUSED_AT_STOP, conversation_of};
-use super::{CallAnswer, CallReply, Engine, EngineEvent, ProgramHold, budget};
+use super::{CallAnswer, CallReply, Engine, EngineEvent, ProgramHold};
 use crate::agent::AgentEngine;
 use crate::driver::Driver;
 use crate::error::Result;
@@ -146,7 +148,7 @@ impl<'a> EngineWork<'a> {
                 let prices = &self.driver.agent().prices;
                 let is_counted =
                     self.engine.provider().is_none() || prices.has(&request.provider, &request.model);
-                let unknown = (!is_counted).then(|| budget::unknown_price(&request.provider, &request.model));
+                let unknown = (!is_counted).then(|| unknown_price(&request.provider, &request.model));
                 request.usage = prices.priced(request.usage, &request.provider, &request.model);
                 let money = request.usage.money_micros;
                 self.is_counted = true;
@@ -155,7 +157,7 @@ impl<'a> EngineWork<'a> {
                 }
                 self.check_budget().await;
                 if let Some(unknown) = unknown
-                    && budget::money_left(&self.driver.session().view().await, self.evaluation)
+                    && money_left(&self.driver.session().view().await, self.evaluation)
                         .is_some()
                 {
                     self.exceeded = Some(unknown);
@@ -235,7 +237,7 @@ impl<'a> EngineWork<'a> {
 
     /// Records that a call is about to run, with the files before it.
     async fn start_call(&mut self, call: ObservedCall) -> Result<()> {
-        let charged = BudgetCharged::new(None, budget::ONE_CALL);
+        let charged = BudgetCharged::new(None, ONE_CALL);
         self.driver.session().record_when(vec![charged.into()], Durable::WithNext).await?;
         self.observed.record_call_start(call).await?;
         Ok(())
@@ -245,16 +247,16 @@ impl<'a> EngineWork<'a> {
     /// once, so the calls of its last turn do not run.
     async fn call_limit(&self) -> Option<String> {
         let view = self.driver.session().view().await;
-        let exceeded_by = |more| budget::exceeded_by(&view, self.evaluation, more);
+        let limit = |more| exceeded_by(&view, self.evaluation, more);
         // The request after the current one is limited here as well. The current one may not be counted yet.
         let next = Amounts { turns: if self.is_counted { 1 } else { 2 }, ..Amounts::ZERO };
-        let turns = if self.engine.waits_after_calls() { None } else { exceeded_by(next) };
-        turns.or_else(|| exceeded_by(budget::ONE_CALL))
+        let turns = if self.engine.waits_after_calls() { None } else { limit(next) };
+        turns.or_else(|| limit(ONE_CALL))
     }
 
     async fn check_budget(&mut self) {
         let view = self.driver.session().view().await;
-        self.exceeded = budget::exceeded(&view, self.evaluation);
+        self.exceeded = exceeded(&view, self.evaluation);
     }
 
     async fn note(&self, text: String) -> Result<()> {

@@ -48,7 +48,9 @@ impl LiveSession {
         let Some(root) = self.root_with_discarded_calls(&view).await? else { return Ok(None) };
         // One call at a time, so that two equal calls are not offered the same effect.
         let mut claims = self.claimed_effects.lock().await;
-        claims.forget_ended(&self.view().await);
+        let now = self.view().await;
+        let is_pending = |call: &Call| call.status() == CallStatus::Pending;
+        claims.retain(|(_, call)| now.call(*call).is_some_and(is_pending));
         self.flush().await?;
         let store = &**self.store();
         let history = Journals::read(store, root).await?.effects(root, None);
@@ -59,12 +61,12 @@ impl LiveSession {
         }
         let wanted = Digest::of_json(run.arguments).ok();
         for effect in history.unspent().filter(|effect| effect.started.name == run.name) {
-            if claims.is_of_another(effect.at, run.call)
+            if claims.iter().any(|(at, by)| *at == effect.at && *by != run.call)
                 || Digest::of_json(&effect.arguments(store).await?).ok() != wanted
             {
                 continue;
             }
-            claims.add(effect.at, run.call);
+            claims.push((effect.at, run.call));
             if have_a_key(run.effect, effect.started.effect) {
                 return Ok(Some(Repetition::WithKey(effect.started.idempotency_key.clone())));
             }

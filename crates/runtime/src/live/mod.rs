@@ -12,7 +12,6 @@
 mod build;
 mod checkpoints;
 mod children;
-mod claims;
 mod commit;
 mod condition;
 mod detached;
@@ -33,7 +32,7 @@ use backstitch_core::crash_point;
 use backstitch_core::execution::{CompositeSnapshot, ExecutionStateError, Resources, SnapshotMetadata};
 use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::journal::{
-    Batch, EvaluationOutcome, PauseReason, Position, SessionCreated, SessionPaused, SessionStopped,
+    Batch, EvaluationOutcome, PauseReason, Point, Position, SessionCreated, SessionPaused, SessionStopped,
     StopReason,
 };
 use backstitch_core::ports::{ClaimMode, Owner, SessionClaim, Store, Workspace};
@@ -57,7 +56,6 @@ pub use snapshots::SNAPSHOT_INTERVAL;
 pub(crate) use snapshots::Saver;
 pub use unprotected::SandboxGap;
 
-use self::claims::ClaimedEffects;
 use self::condition::LiveCondition;
 use self::load::LoadedView;
 use self::snapshots::SnapshotWriter;
@@ -102,8 +100,9 @@ pub struct LiveSession {
     deadlines: std::sync::Mutex<HashMap<EvaluationId, Timestamp>>,
     /// Everything that is not in the journal and can change, see [`condition`](self::condition).
     condition: std::sync::Mutex<LiveCondition>,
-    /// The discarded effects that calls of this process were given.
-    pub(crate) claimed_effects: Mutex<ClaimedEffects>,
+    /// The starts of discarded calls, each with the call of this process that may reuse its effect. They matter until
+    /// records say the same, so that two equal calls of one turn are not given one effect.
+    pub(crate) claimed_effects: Mutex<Vec<(Point, CallId)>>,
     /// The outermost session that this one is a sub-agent of, and whether any of those went back.
     pub(crate) outer_root: OnceCell<(SessionId, bool)>,
     /// Files that rewinds leave as they are.

@@ -255,7 +255,7 @@ impl Runtime {
         let data =
             serde_json::to_value(resolved).map_err(|error| RuntimeError::Unresolvable(error.to_string()))?;
         let item = InboxItem { kind: InboxKind::Resolution, at: self.clock().now(), data };
-        self.put(session, item).await.map(DecisionState::Sent)
+        Ok(DecisionState::Sent(self.store().send(session, item).await?))
     }
 }
 

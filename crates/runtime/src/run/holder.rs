@@ -81,8 +81,7 @@ impl Runtime {
 
     /// Takes the claim from the holder, and releases the session.
     async fn take_claim(&self, session: SessionId) -> Result<()> {
-        let claim = self.store().claim(session, self.owner().clone(), ClaimMode::TakeOver).await;
-        let claim = claim?;
+        let claim = self.store().claim(session, self.owner().clone(), ClaimMode::TakeOver).await?;
         self.store().release(claim).await.map_err(RuntimeError::Store)
     }
 }
