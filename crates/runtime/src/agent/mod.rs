@@ -4,7 +4,6 @@ mod backoff;
 mod build;
 mod fallback;
 mod mission;
-mod resume;
 mod sub_agent;
 
 use std::collections::BTreeMap;
@@ -31,8 +30,7 @@ use serde_json::Value;
 pub use backoff::Backoff;
 pub use build::AgentEngine;
 pub use fallback::{Fallback, FallbackReason};
-pub use mission::Mission;
-pub use resume::{DriftPolicy, Fidelity, ResumeOptions};
+pub use mission::{DriftPolicy, Fidelity, Mission, ResumeOptions};
 pub(crate) use sub_agent::MissionProblem;
 pub use sub_agent::SubAgent;
 

@@ -157,8 +157,7 @@ impl<'a> EngineWork<'a> {
                 }
                 self.check_budget().await;
                 if let Some(unknown) = unknown
-                    && money_left(&self.driver.session().view().await, self.evaluation)
-                        .is_some()
+                    && money_left(&self.driver.session().view().await, self.evaluation).is_some()
                 {
                     self.exceeded = Some(unknown);
                 }

@@ -225,19 +225,7 @@ impl LiveSession {
             Ok(_) => load::load(&*store, id, None).await,
             Err(error) => Err(error),
         };
-        match view {
-            Ok(view) => {
-                let live =
-                    Self::live(environment, claim, ClaimMode::IfFree, view, set_up).with_resources().await;
-                claimed.disarm();
-                live
-            }
-            Err(error) => {
-                claimed.disarm();
-                release_claim(&*store, claim).await;
-                Err(error)
-            }
-        }
+        Self::open_claimed(environment, (claim, ClaimMode::IfFree, claimed), view, set_up).await
     }
 
     /// Opens an existing session.
@@ -253,18 +241,26 @@ impl LiveSession {
         let claim = store.claim(id, environment.owner.clone(), mode).await?;
         let claimed = ClaimGuard::new(&store, &claim);
         let view = load::load(&*store, id, None).await;
-        match view {
-            Ok(view) => {
-                let live = Self::live(environment, claim, mode, view, set_up).with_resources().await;
-                claimed.disarm();
-                live
-            }
+        Self::open_claimed(environment, (claim, mode, claimed), view, set_up).await
+    }
+
+    /// Opens a session that was claimed. If it could not be loaded, releases it.
+    async fn open_claimed(
+        environment: SessionEnvironment,
+        (claim, mode, claimed): (SessionClaim, ClaimMode, ClaimGuard),
+        view: Result<LoadedView>,
+        set_up: impl FnOnce(&mut Session),
+    ) -> Result<Arc<Self>> {
+        let live = match view {
+            Ok(view) => Self::live(environment, claim, mode, view, set_up).with_resources().await,
             Err(error) => {
                 claimed.disarm();
-                release_claim(&*store, claim).await;
-                Err(error)
+                release_claim(&*environment.store, claim).await;
+                return Err(error);
             }
-        }
+        };
+        claimed.disarm();
+        live
     }
 
     fn live(
