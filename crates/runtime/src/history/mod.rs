@@ -14,7 +14,7 @@ pub use apply::{ApplyDirection, ApplyOptions, ApplyReport, undoable_apply};
 pub use effects::DiscardedEffect;
 pub use fork::{Fork, ForkReport, discarded_effects};
 pub use locate::{ResolvedPoint, find_call, locate, locate_with_view};
-pub(crate) use repeats::{FirstRun, Repetition, effects_left_by, pauses_of};
+pub(crate) use repeats::{Repetition, effects_left_by, pauses_of};
 pub(crate) use resolve::offered_result;
 pub use restore::FileRestoreReport;
 pub use rewind::RewindReport;

@@ -11,6 +11,7 @@ use backstitch_core::journal::{
     Effect, IdempotencyKey, Origin, PauseReason, Position, RecordBody, Recovery, SessionPaused,
 };
 use backstitch_core::ports::Store;
+use backstitch_core::tool::ToolSpec;
 use backstitch_core::view::{Call, CallStatus, JournalView};
 use serde_json::{Map, Value};
 
@@ -26,23 +27,20 @@ pub(crate) enum Repetition {
     WithKey(IdempotencyKey),
 }
 
-/// A call that is about to run for the first time.
-pub(crate) struct FirstRun<'a> {
-    pub(crate) call: CallId,
-    pub(crate) name: &'a str,
-    pub(crate) effect: Effect,
-    pub(crate) arguments: &'a Map<String, Value>,
-}
-
 impl LiveSession {
-    /// Returns how a call is kept from repeating a discarded effect of this session, or of the session that it is a
-    /// sub-agent of. A pause is recorded.
-    pub(crate) async fn check_repetition(&self, run: FirstRun<'_>) -> Result<Option<Repetition>> {
-        if !run.effect.acts_outside() {
+    /// Returns how the first run of a call is kept from repeating a discarded effect of this session, or of the
+    /// session that it is a sub-agent of. A pause is recorded.
+    pub(crate) async fn check_repetition(
+        &self,
+        call: CallId,
+        tool: &ToolSpec,
+        arguments: &Map<String, Value>,
+    ) -> Result<Option<Repetition>> {
+        if !tool.effect.acts_outside() {
             return Ok(None);
         }
         let view = self.view().await;
-        if view.call(run.call).is_some_and(|call| call.intent.is_some() || call.adopted.is_some()) {
+        if view.call(call).is_some_and(|call| call.intent.is_some() || call.adopted.is_some()) {
             return Ok(None);
         }
         let Some(root) = self.root_with_discarded_calls(&view).await? else { return Ok(None) };
@@ -54,23 +52,23 @@ impl LiveSession {
         self.flush().await?;
         let store = &**self.store();
         let history = Journals::read(store, root).await?.effects(root, None);
-        if history.was_asked_about(run.call) {
+        if history.was_asked_about(call) {
             // A person decided that it runs again. In a fork, it has the key that it had in the parent.
-            let same = history.of_call(run.call).filter(|known| have_a_key(run.effect, known.started.effect));
+            let same = history.of_call(call).filter(|known| have_a_key(tool.effect, known.started.effect));
             return Ok(same.map(|known| Repetition::WithKey(known.started.idempotency_key.clone())));
         }
-        let wanted = Digest::of_json(run.arguments).ok();
-        for effect in history.unspent().filter(|effect| effect.started.name == run.name) {
-            if claims.iter().any(|(at, by)| *at == effect.at && *by != run.call)
+        let wanted = Digest::of_json(arguments).ok();
+        for effect in history.unspent().filter(|effect| effect.started.name == tool.name.as_str()) {
+            if claims.iter().any(|(at, by)| *at == effect.at && *by != call)
                 || Digest::of_json(&effect.arguments(store).await?).ok() != wanted
             {
                 continue;
             }
-            claims.push((effect.at, run.call));
-            if have_a_key(run.effect, effect.started.effect) {
+            claims.push((effect.at, call));
+            if have_a_key(tool.effect, effect.started.effect) {
                 return Ok(Some(Repetition::WithKey(effect.started.idempotency_key.clone())));
             }
-            self.record(vec![pause(run.call, effect).into()]).await?;
+            self.record(vec![pause(call, effect).into()]).await?;
             return Ok(Some(Repetition::Waits));
         }
         Ok(None)

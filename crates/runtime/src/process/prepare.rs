@@ -65,7 +65,7 @@ impl PreparedProcess {
         if let Some(confinement) = &confinement
             && !environment.iter().any(|(name, _)| name == "TMPDIR")
         {
-            let path = confinement.temporary().display().to_string();
+            let path = confinement.temporary.path().display().to_string();
             environment.push(("TMPDIR".to_owned(), Some(path)));
         }
         let (arguments, input) = (spec.arguments, spec.input);

@@ -37,7 +37,7 @@ use tracing::Instrument as _;
 use crate::agent::SubAgent;
 use crate::error::{Result, RuntimeError};
 use crate::heap::boxed;
-use crate::history::{FirstRun, Repetition};
+use crate::history::Repetition;
 use crate::live::{CapturedResource, LiveSession, RESCUE_BYTES, Saver};
 use crate::spans::{self, Contents};
 use crate::tools::Tools;
@@ -248,13 +248,7 @@ impl ToolRunner {
         if let ApprovalNeed::Denied(message) = need {
             return boxed(|| self.deny(&call, message)).await;
         }
-        let run = FirstRun {
-            call: call.call_id,
-            name: &call.name,
-            effect: tool.spec.effect,
-            arguments: &arguments,
-        };
-        let repetition = boxed(|| self.live.check_repetition(run)).await?;
+        let repetition = boxed(|| self.live.check_repetition(call.call_id, &tool.spec, &arguments)).await?;
         match repetition {
             None => {}
             Some(Repetition::Waits) => return Ok(CallOutcome::Waits),

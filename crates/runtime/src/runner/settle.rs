@@ -74,7 +74,8 @@ impl ToolRunner {
             None => (None, Vec::new(), None),
         };
         if let Some(changed) = &note {
-            result.message = join_lines(&result.message, &changed.text());
+            let line_break = if result.message.is_empty() { "" } else { "\n" };
+            result.message.push_str(&format!("{line_break}{}", changed.text()));
         }
         let message_text = message_text(&result);
         objects.extend(result.take_objects());
@@ -160,10 +161,6 @@ fn refused(started: &Attempt, error: &SessionError, retry: Retry) -> Failure {
             Failure::by_runtime("invalid_value", message, retry)
         }
     }
-}
-
-fn join_lines(text: &str, more: &str) -> String {
-    if text.is_empty() { more.to_owned() } else { format!("{text}\n{more}") }
 }
 
 fn message_text(result: &ToolResult) -> String {

@@ -26,7 +26,7 @@ pub(in super::super) struct Confinement {
     /// Whether the process gets namespaces of its own, if it has a supervisor and the system allows them.
     namespaces: bool,
     support: SandboxSupport,
-    temporary: Arc<PrivateDirectory>,
+    pub(in super::super) temporary: Arc<PrivateDirectory>,
 }
 
 impl Confinement {
@@ -80,11 +80,6 @@ impl Confinement {
     /// Lets the process stay in the namespaces of this one.
     pub(in super::super) fn share_namespaces(&mut self) {
         self.namespaces = false;
-    }
-
-    /// Returns the temporary directory.
-    pub(in super::super) fn temporary(&self) -> &Path {
-        self.temporary.path()
     }
 
     /// Returns the limits as data, for a program that enters them itself.
