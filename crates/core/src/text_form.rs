@@ -91,10 +91,10 @@ macro_rules! words {
             $($(#[$variant_meta:meta])* $variant:ident = $word:literal,)*
         }
     ) => {
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, schemars::JsonSchema)]
         $(#[$meta])*
         pub enum $name {
-            $($(#[$variant_meta])* $variant,)*
+            $($(#[$variant_meta])* #[schemars(rename = $word)] $variant,)*
         }
 
         impl $name {

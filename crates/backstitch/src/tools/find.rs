@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::files::{Files, name_of, note};
-use super::read::Kind;
 use crate::filesystem::{FileOperations, SearchLimits};
 use crate::ports::FileKind;
 use crate::tool::{ToolContext, ToolError};
@@ -33,7 +32,7 @@ struct ListEntry {
     /// Its name.
     name: String,
     /// Its kind.
-    kind: Kind,
+    kind: FileKind,
     /// Size of a file in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
@@ -55,7 +54,7 @@ pub fn list_files(
     found.truncate(MOST_NAMES);
     let entries = found.into_iter().map(|entry| ListEntry {
         name: entry.name,
-        kind: entry.kind.into(),
+        kind: entry.kind,
         bytes: (entry.kind == FileKind::File).then_some(entry.bytes),
     });
     let note = (left_out > 0)

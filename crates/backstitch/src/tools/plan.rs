@@ -4,7 +4,7 @@
 //! and a model that sees it makes fewer mistakes.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::session::Draft;
 use crate::slices::{Plan, PlanError, StepStatus};
@@ -29,19 +29,7 @@ struct ShownStep {
     /// The task of the step.
     title: String,
     /// Its status.
-    status: StepProgress,
-}
-
-/// Status of a step.
-#[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum StepProgress {
-    /// Not started.
-    Pending,
-    /// Started.
-    InProgress,
-    /// Finished.
-    Done,
+    status: StepStatus,
 }
 
 /// Writes a plan: an objective and the steps towards it. An existing plan is replaced.
@@ -81,13 +69,8 @@ pub fn update_plan_step(
     /// The number of the step, as the plan shows it.
     step: u32,
     /// The new status: `pending`, `in_progress` or `done`.
-    status: StepProgress,
+    status: StepStatus,
 ) -> Result<PlanView, ToolError> {
-    let status = match status {
-        StepProgress::Pending => StepStatus::Pending,
-        StepProgress::InProgress => StepStatus::InProgress,
-        StepProgress::Done => StepStatus::Done,
-    };
     change(context, |plan| plan.set_step(step, status))
 }
 
@@ -124,11 +107,7 @@ fn shown(plan: &Plan) -> PlanView {
     let steps = plan.steps().iter().map(|step| ShownStep {
         step: step.id,
         title: step.title.clone(),
-        status: match step.status {
-            StepStatus::Pending => StepProgress::Pending,
-            StepStatus::InProgress => StepProgress::InProgress,
-            StepStatus::Done => StepProgress::Done,
-        },
+        status: step.status,
     });
     PlanView { objective: plan.objective.clone(), status: plan.status().to_string(), steps: steps.collect() }
 }

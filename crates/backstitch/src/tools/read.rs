@@ -173,7 +173,7 @@ struct PathInfo {
     /// The path.
     path: String,
     /// Its kind: `file`, `directory`, `link` or `other`.
-    kind: Kind,
+    kind: FileKind,
     /// Size of a file in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
@@ -183,27 +183,6 @@ struct PathInfo {
     /// Time of the last change.
     #[serde(skip_serializing_if = "Option::is_none")]
     modified: Option<String>,
-}
-
-/// Kind of a path.
-#[derive(Clone, Copy, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Kind {
-    File,
-    Directory,
-    Link,
-    Other,
-}
-
-impl From<FileKind> for Kind {
-    fn from(kind: FileKind) -> Self {
-        match kind {
-            FileKind::File => Self::File,
-            FileKind::Directory => Self::Directory,
-            FileKind::Link => Self::Link,
-            FileKind::Other => Self::Other,
-        }
-    }
 }
 
 /// Returns the kind of a path and its time of change, and for a file its size and whether it is executable.
@@ -220,7 +199,7 @@ pub fn stat(
     let is_file = stat.kind == FileKind::File;
     Ok(PathInfo {
         path: path.to_string(),
-        kind: stat.kind.into(),
+        kind: stat.kind,
         bytes: is_file.then_some(stat.bytes),
         executable: is_file.then_some(stat.executable),
         modified: stat.modified.map(|at| at.to_string()),

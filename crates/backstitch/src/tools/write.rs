@@ -1,24 +1,9 @@
 //! Tools that write files.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::files::Files;
 use crate::filesystem::{EditTarget, FileOperations};
 use crate::ports::WriteMode;
 use crate::tool::{ToolContext, ToolError, ToolResult};
-
-/// Treatment of an existing file.
-#[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum Mode {
-    /// Fails if the file exists.
-    Create,
-    /// Replaces the file.
-    Overwrite,
-    /// Adds the text to the end of the file.
-    Append,
-}
 
 /// Writes a whole text file, and creates the missing directories above it.
 #[crate::tool(crate = crate::__private, effect = "workspace")]
@@ -29,23 +14,18 @@ pub fn write_file(
     /// The text.
     text: String,
     /// Treatment of an existing file: `create` fails, `overwrite` replaces it, `append` adds to its end.
-    #[arg(default = Mode::Overwrite)]
-    mode: Mode,
+    #[arg(default = WriteMode::Overwrite)]
+    mode: WriteMode,
 ) -> Result<ToolResult, ToolError> {
     let files = Files::of(context)?;
     let path = files.path(&path)?;
     Files::check_whole(context, &text)?;
     let existed = files.with(|files| Ok(files.stat(&path).is_ok()))?;
-    let write = match mode {
-        Mode::Create => WriteMode::Create,
-        Mode::Overwrite => WriteMode::Overwrite,
-        Mode::Append => WriteMode::Append,
-    };
-    files.with(|files| files.write(&path, &text, write))?;
+    files.with(|files| files.write(&path, &text, mode))?;
     let done = match (existed, mode) {
         (false, _) => "created",
-        (true, Mode::Append) => "appended to",
-        (true, Mode::Create | Mode::Overwrite) => "overwrote",
+        (true, WriteMode::Append) => "appended to",
+        (true, WriteMode::Create | WriteMode::Overwrite) => "overwrote",
     };
     let counted =
         |number: usize, noun: &str| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });

@@ -64,8 +64,6 @@ pub struct MergeConflict {
 
 words! {
     /// Kinds of conflicts.
-    #[derive(JsonSchema)]
-    #[schemars(rename_all = "snake_case")]
     #[non_exhaustive]
     ConflictKind = "kind of conflict" {
         /// Both changed the same lines of a text.
