@@ -16,10 +16,10 @@ use super::template::ArgumentTemplate;
 use super::values::Span;
 use crate::host::OutputContract;
 use crate::journal::Effect;
-use crate::ports::{FilePath, OutputCaps, Sandbox};
+use crate::ports::{BoxFuture, FilePath, OutputCaps, ProcessSpec, Sandbox};
 use crate::prompt::Output;
-use crate::tool::Tool;
-use crate::tools::{CommandRunner, StandardInput, effect_within, sandbox_description};
+use crate::tool::{Tool, ToolContext, ToolError, ToolHandler, ToolOutcome};
+use crate::tools::{CommandOutcome, Files, effect_within, run_confined, sandbox_description};
 
 /// Time limit of a call, if the definition sets none.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -118,26 +118,14 @@ impl CommandToolDefinition {
         if self.output_bytes.is_some_and(|bytes| !(2..=MOST_OUTPUT).contains(&bytes)) {
             return Err(wrong("output_bytes", format!("set 2 to {MOST_OUTPUT}")));
         }
-        let half = self.output_bytes.unwrap_or(32 * 1024) / 2;
-        let runner = CommandRunner {
-            command: Arc::new(move |arguments| template.filled(arguments)),
-            stdin: match self.stdin {
-                InputChoice::None => StandardInput::Empty,
-                InputChoice::Json => StandardInput::Arguments,
-            },
-            directory: self.directory.clone(),
-            timeout: self.timeout.map_or(TIMEOUT, |timeout| timeout.0),
-            exit_codes: self.exit_codes.clone(),
-            caps: OutputCaps { head: half, tail: half },
-            sandbox: sandbox.clone(),
-            hidden: hidden.to_vec(),
-        };
         let builder =
             Tool::builder(&self.name, format!("{}{}", self.description, sandbox_description(sandbox)));
         let builder = builder.map_err(|error| wrong("name", error.to_string()))?;
         let builder = builder.effect(effect_within(sandbox, self.effect)).parameters(parameters);
         let builder = if self.approval == Some(Approve::Ask) { builder.needs_approval() } else { builder };
-        Ok(runner.tool(builder))
+        let (definition, sandbox, hidden) = (self.clone(), sandbox.clone(), hidden.to_vec());
+        let runner = CommandRunner { definition, template, sandbox, hidden };
+        Ok(builder.output::<CommandOutcome>().build(Arc::new(runner)))
     }
 
     /// Returns the schema of the arguments. Arguments that it does not name are refused by default.
@@ -167,6 +155,47 @@ impl CommandToolDefinition {
         let names: Vec<&str> =
             schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
         ArgumentTemplate::parse(&self.command, &names)
+    }
+}
+
+/// Runs the program for each call of its tool.
+struct CommandRunner {
+    definition: CommandToolDefinition,
+    template: ArgumentTemplate,
+    sandbox: Sandbox,
+    /// Environment variables that are removed.
+    hidden: Vec<String>,
+}
+
+impl CommandRunner {
+    async fn run(&self, context: &ToolContext, arguments: &Map<String, Value>) -> ToolOutcome {
+        let definition = &self.definition;
+        let line = self.template.filled(arguments).map_err(|message| ToolError::Validation { message })?;
+        let (program, rest) = line
+            .split_first()
+            .ok_or_else(|| ToolError::of_kind("could_not_start", "the command is empty"))?;
+        let input = match definition.stdin {
+            InputChoice::None => Vec::new(),
+            InputChoice::Json => serde_json::to_vec(arguments).unwrap_or_default(),
+        };
+        let half = definition.output_bytes.unwrap_or(32 * 1024) / 2;
+        let timeout = definition.timeout.map_or(TIMEOUT, |timeout| timeout.0);
+        let spec = ProcessSpec::new(program)
+            .args(rest)
+            .in_directory(Files::of(context)?.path(&definition.directory)?)
+            .input(input)
+            .caps(OutputCaps { head: half, tail: half })
+            .timeout(timeout);
+        let spec = self.hidden.iter().fold(spec, ProcessSpec::without_env);
+        let is_accepted = |code: i32| definition.exit_codes.contains(&code);
+        let too_long = format!("the command took longer than {} s and was killed", timeout.as_secs_f64());
+        run_confined(context, spec, &self.sandbox, is_accepted, too_long).await
+    }
+}
+
+impl ToolHandler for CommandRunner {
+    fn call(&self, context: ToolContext, arguments: Map<String, Value>) -> BoxFuture<'_, ToolOutcome> {
+        Box::pin(async move { self.run(&context, &arguments).await })
     }
 }
 

@@ -1,22 +1,71 @@
 //! Processes of tools in a sandbox: how they are started, and their description for the model.
 
 use backstitch_runtime::probe;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::journal::Effect;
-use crate::ports::{ProcessOutcome, ProcessSpec, Sandbox, SandboxMode};
-use crate::tool::{ContextError, ToolContext};
+use crate::ports::{ProcessExit, ProcessSpec, Sandbox, SandboxMode};
+use crate::tool::{ContextError, ToolContext, ToolError, ToolOutcome, ToolResult};
 
-/// Runs a process in a sandbox. Keys are replaced in its output. Also returns what the sandbox refused, for
-/// the model.
+/// The outcome of a command.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct CommandOutcome {
+    /// Its exit code.
+    exit_code: i32,
+    /// Its standard output; the middle of a long one is left out.
+    stdout: String,
+    /// Its standard error; the middle of a long one is left out.
+    stderr: String,
+    /// What the sandbox refused, as far as the output shows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sandbox: Option<String>,
+}
+
+/// Runs a command in a sandbox. Keys are replaced in its output. An exit code that is not accepted is a failure, as are a
+/// signal and a time limit that has passed, which `too_long` describes.
 pub(crate) async fn run_confined(
     context: &ToolContext,
     spec: ProcessSpec,
     sandbox: &Sandbox,
-) -> Result<(ProcessOutcome, Option<String>), ContextError> {
-    let outcome = context.run_process(spec.sandbox(sandbox.clone())).await?.redacted(&context.secrets());
-    let refused: Vec<_> = outcome.refused.iter().map(ToString::to_string).collect();
-    let refused = (!refused.is_empty()).then(|| refused.join("\n"));
-    Ok((outcome, refused))
+    is_accepted: impl Fn(i32) -> bool,
+    too_long: String,
+) -> ToolOutcome {
+    let ran = match context.run_process(spec.sandbox(sandbox.clone())).await {
+        Ok(ran) => ran.redacted(&context.secrets()),
+        Err(ContextError::Process(error)) => {
+            let text = format!("the command could not be run: {error}");
+            return Err(ToolError::of_kind("could_not_start", text));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let refused: Vec<_> = ran.refused.iter().map(ToString::to_string).collect();
+    let sandbox = (!refused.is_empty()).then(|| refused.join("\n"));
+    let (stdout, stderr) = (ran.stdout.text(), ran.stderr.text());
+    let (kind, mut text) = match ran.exit {
+        ProcessExit::Code(exit_code) if is_accepted(exit_code) => {
+            let ended = CommandOutcome { exit_code, stdout, stderr, sandbox };
+            return Ok(ToolResult::default().with_value(ended)?);
+        }
+        ProcessExit::Code(code) => (
+            "exit_code",
+            format!("exit code {code}; what the command changed in the workspace was rolled back"),
+        ),
+        ProcessExit::Signal(signal) => ("killed", format!("the command was killed by signal {signal}")),
+        ProcessExit::TimedOut => ("timed_out", too_long),
+    };
+    for (name, output) in [("stdout", stdout), ("stderr", stderr)] {
+        if !output.trim().is_empty() {
+            text.push_str(&format!("\n{name}:\n{}", output.trim_end()));
+        }
+    }
+    if let Some(refused) = sandbox {
+        text.push_str(&format!("\nsandbox:\n{refused}"));
+    }
+    Err(match ran.exit {
+        ProcessExit::TimedOut => ToolError::retryable(kind, text),
+        _ => ToolError::of_kind(kind, text),
+    })
 }
 
 /// Returns the effect of a tool whose processes run in a sandbox. If the sandbox keeps all effects in the

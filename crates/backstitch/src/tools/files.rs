@@ -11,15 +11,15 @@ use crate::tool::{ToolContext, ToolError};
 const SHOWN_NAMES: usize = 12;
 
 /// The files of a call, with errors that a model can act on.
-pub(super) struct Files(Arc<dyn Filesystem>);
+pub(crate) struct Files(Arc<dyn Filesystem>);
 
 impl Files {
-    pub(super) fn of(context: &ToolContext) -> Result<Self, ToolError> {
+    pub(crate) fn of(context: &ToolContext) -> Result<Self, ToolError> {
         Ok(Self(context.filesystem()?))
     }
 
     /// Parses a path.
-    pub(super) fn path(&self, text: &str) -> Result<FilePath, ToolError> {
+    pub(crate) fn path(&self, text: &str) -> Result<FilePath, ToolError> {
         FilePath::within(text, self.0.limits()).map_err(|error| ToolError::of_kind("invalid_path", error))
     }
 

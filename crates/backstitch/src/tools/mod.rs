@@ -30,21 +30,21 @@ mod grep;
 mod plan;
 mod read;
 mod recall;
-#[cfg(feature = "agent-file")]
-mod runner;
 mod shell;
 mod write;
 
 pub use arrange::{delete_file, make_directory, rename};
 #[cfg(feature = "agent-file")]
-pub(crate) use confined::{description as sandbox_description, effect_within};
+pub(crate) use confined::{
+    CommandOutcome, description as sandbox_description, effect_within, run_confined,
+};
+#[cfg(feature = "agent-file")]
+pub(crate) use files::Files;
 pub use find::{glob, list_files};
 pub use grep::grep;
 pub use plan::{add_plan_step, read_plan, setup_plan, update_plan_step};
 pub use read::{read_file, stat};
 pub use recall::recall;
-#[cfg(feature = "agent-file")]
-pub(crate) use runner::{CommandRunner, StandardInput};
 pub use shell::{Shell, shell};
 pub use write::{edit_file, write_file};
 

@@ -10,13 +10,13 @@
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use super::confined::{description, effect_within, run_confined};
+use super::confined::{CommandOutcome, description, effect_within, run_confined};
 use super::files::Files;
 use crate::journal::Effect;
-use crate::ports::{OutputCaps, ProcessError, ProcessExit, ProcessOutcome, ProcessSpec, Sandbox};
-use crate::tool::{ContextError, Tool, ToolContext, ToolError, ToolExample, ToolOutcome, ToolResult};
+use crate::ports::{OutputCaps, ProcessSpec, Sandbox};
+use crate::tool::{Tool, ToolContext, ToolError, ToolExample, ToolOutcome};
 
 const DESCRIPTION: &str = "Runs a command with /bin/sh in the workspace, and returns its exit code and its output. \
      An exit code other than 0 is a result like any other; the changed files are kept, unless rollback_on_error is true. \
@@ -123,36 +123,13 @@ impl Shell {
 
     async fn run(&self, context: &ToolContext, command: Command) -> ToolOutcome {
         let spec = self.spec(context, &command)?;
-        let (outcome, refused) = match run_confined(context, spec, &self.sandbox).await {
-            Ok(ran) => ran,
-            Err(ContextError::Process(error)) => return Err(could_not_start(&error)),
-            Err(error) => return Err(error.into()),
-        };
-        let code = match outcome.exit {
-            ProcessExit::Code(code) => code,
-            ProcessExit::Signal(signal) => {
-                let text = format!("the command was killed by signal {signal}");
-                return Err(ToolError::of_kind("killed", with_output(text, &outcome, refused.as_deref())));
-            }
-            ProcessExit::TimedOut => {
-                let text = format!(
-                    "the command took longer than {} s and was killed; set a longer timeout_seconds (at most {}), or split it",
-                    self.allowed(&command).as_secs(),
-                    self.longest_timeout.as_secs()
-                );
-                return Err(ToolError::retryable(
-                    "timed_out",
-                    with_output(text, &outcome, refused.as_deref()),
-                ));
-            }
-        };
-        if code != 0 && command.rollback_on_error {
-            let text = format!("exit code {code}; what the command changed in the workspace was rolled back");
-            return Err(ToolError::of_kind("exit_code", with_output(text, &outcome, refused.as_deref())));
-        }
-        let (stdout, stderr) = (outcome.stdout.text(), outcome.stderr.text());
-        let ended = CommandOutcome { exit_code: code, stdout, stderr, sandbox: refused };
-        Ok(ToolResult::default().with_value(ended)?)
+        let is_accepted = |code: i32| code == 0 || !command.rollback_on_error;
+        let too_long = format!(
+            "the command took longer than {} s and was killed; set a longer timeout_seconds (at most {}), or split it",
+            self.allowed(&command).as_secs(),
+            self.longest_timeout.as_secs()
+        );
+        run_confined(context, spec, &self.sandbox, is_accepted, too_long).await
     }
 
     fn spec(&self, context: &ToolContext, command: &Command) -> Result<ProcessSpec, ToolError> {
@@ -200,36 +177,4 @@ struct Command {
     /// back.
     #[serde(default)]
     rollback_on_error: bool,
-}
-
-/// The outcome of a command.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct CommandOutcome {
-    /// Its exit code.
-    pub(super) exit_code: i32,
-    /// Its standard output; the middle of a long one is left out.
-    pub(super) stdout: String,
-    /// Its standard error; the middle of a long one is left out.
-    pub(super) stderr: String,
-    /// What the sandbox refused, as far as the output shows it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) sandbox: Option<String>,
-}
-
-pub(super) fn could_not_start(error: &ProcessError) -> ToolError {
-    ToolError::of_kind("could_not_start", format_args!("the command could not be run: {error}"))
-}
-
-/// Adds the output of the command, and what the sandbox refused, to the text of a failure.
-pub(super) fn with_output(mut text: String, outcome: &ProcessOutcome, refused: Option<&str>) -> String {
-    for (name, output) in [("stdout", &outcome.stdout), ("stderr", &outcome.stderr)] {
-        let output = output.text();
-        if !output.trim().is_empty() {
-            text.push_str(&format!("\n{name}:\n{}", output.trim_end()));
-        }
-    }
-    if let Some(refused) = refused {
-        text.push_str(&format!("\nsandbox:\n{refused}"));
-    }
-    text
 }
