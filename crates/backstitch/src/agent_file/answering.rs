@@ -47,29 +47,21 @@ impl AgentDefinition {
         if self.max_turns == Some(0) {
             return Err(Problem::new(["max_turns"], "an agent needs at least 1 turn"));
         }
-        let first_of =
-            |keys: &[(&'static str, bool)]| keys.iter().find(|(_, is_there)| *is_there).map(|(key, _)| *key);
         match self.mode {
             AnswerMode::Tools => {
-                let only_lisp = [("data", !self.data.is_empty()), ("signature", self.signature.is_some())];
-                match first_of(&only_lisp) {
-                    Some(key) => Err(Problem::new(
-                        [key],
-                        "this is for agents that answer with programs: set `mode = \"lisp\"`",
-                    )),
-                    None => self.transcript_compression().map(|_| ()),
-                }
+                let only_lisp = "this is for agents that answer with programs: set `mode = \"lisp\"`";
+                Problem::check([
+                    ("data", !self.data.is_empty(), only_lisp),
+                    ("signature", self.signature.is_some(), only_lisp),
+                ])?;
+                self.transcript_compression().map(|_| ())
             }
             AnswerMode::Lisp => {
-                if !self.sections.is_empty() {
-                    return Err(Problem::new(
-                        ["section"],
-                        "an agent that answers with programs has no sections; use `system`",
-                    ));
-                }
-                if self.output.is_some() {
-                    return Err(Problem::new(["output"], "`signature` describes the answer of a program"));
-                }
+                let no_sections = "an agent that answers with programs has no sections; use `system`";
+                Problem::check([
+                    ("section", !self.sections.is_empty(), no_sections),
+                    ("output", self.output.is_some(), "`signature` describes the answer of a program"),
+                ])?;
                 self.lisp().map(|_| ())
             }
         }

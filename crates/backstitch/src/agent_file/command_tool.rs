@@ -27,6 +27,9 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 /// Maximum of `output_bytes`: results are small, because they are sent to the model with every request.
 const MOST_OUTPUT: usize = 1 << 20;
 
+/// What is wrong with a tool without a description.
+pub(super) const NO_DESCRIPTION: &str = "the model chooses tools by their descriptions: write one";
+
 /// A tool that runs a program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -89,38 +92,29 @@ impl InputChoice {
 }
 
 impl CommandToolDefinition {
-    /// Builds the tool. `key` is the path of the definition, and `hidden` are variables that the program does not see.
-    pub(super) fn tool(&self, key: &[String], sandbox: &Sandbox, hidden: &[String]) -> Result<Tool, Problem> {
-        let at = |name: &str| key.iter().cloned().chain([name.to_owned()]).collect::<Vec<_>>();
-        let wrong = |name: &str, message: String| Problem { key: at(name), message };
-        if self.description.trim().is_empty() {
-            return Err(wrong(
-                "description",
-                "the model chooses tools by their descriptions: write one".to_owned(),
-            ));
-        }
-        let parameters = self.schema().map_err(|message| wrong("parameters", message))?;
-        let template = self.template(&parameters).map_err(|message| wrong("command", message))?;
-        if self.timeout.is_some_and(|timeout| timeout.0.is_zero()) {
-            return Err(wrong("timeout", "the time must be longer than 0".to_owned()));
-        }
-        if self.exit_codes.is_empty() {
-            return Err(wrong("exit_codes", "without one, every call fails: name at least one".to_owned()));
-        }
+    /// Builds the tool. `hidden` are variables that the program does not see.
+    pub(super) fn tool(&self, sandbox: &Sandbox, hidden: &[String]) -> Result<Tool, Problem> {
+        let is_zero = self.timeout.is_some_and(|timeout| timeout.0.is_zero());
+        let is_too_much = self.output_bytes.is_some_and(|bytes| !(2..=MOST_OUTPUT).contains(&bytes));
+        let most = format!("set 2 to {MOST_OUTPUT}");
+        Problem::check([
+            ("description", self.description.trim().is_empty(), NO_DESCRIPTION),
+            ("timeout", is_zero, "the time must be longer than 0"),
+            ("exit_codes", self.exit_codes.is_empty(), "without one, every call fails: name at least one"),
+            ("output_bytes", is_too_much, most.as_str()),
+        ])?;
+        let parameters = self.schema().map_err(|message| Problem::new(["parameters"], message))?;
+        let template = self.template(&parameters).map_err(|message| Problem::new(["command"], message))?;
         if let Some(code) = self.exit_codes.iter().find(|code| !(0..=255).contains(*code)) {
-            return Err(wrong("exit_codes", format!("no program ends with {code}: exit codes are 0 to 255")));
+            let message = format!("no program ends with {code}: exit codes are 0 to 255");
+            return Err(Problem::new(["exit_codes"], message));
         }
-        if !self.directory.is_empty()
-            && let Err(error) = FilePath::new(&self.directory)
-        {
-            return Err(wrong("directory", error.to_string()));
+        if !self.directory.is_empty() {
+            FilePath::new(&self.directory).map_err(|error| Problem::new(["directory"], error))?;
         }
-        if self.output_bytes.is_some_and(|bytes| !(2..=MOST_OUTPUT).contains(&bytes)) {
-            return Err(wrong("output_bytes", format!("set 2 to {MOST_OUTPUT}")));
-        }
-        let builder =
-            Tool::builder(&self.name, format!("{}{}", self.description, sandbox_description(sandbox)));
-        let builder = builder.map_err(|error| wrong("name", error.to_string()))?;
+        let description = format!("{}{}", self.description, sandbox_description(sandbox));
+        let builder = Tool::builder(&self.name, description);
+        let builder = builder.map_err(|error| Problem::new(["name"], error))?;
         let builder = builder.effect(effect_within(sandbox, self.effect)).parameters(parameters);
         let builder = if self.approval == Some(Approve::Ask) { builder.needs_approval() } else { builder };
         let (definition, sandbox, hidden) = (self.clone(), sandbox.clone(), hidden.to_vec());

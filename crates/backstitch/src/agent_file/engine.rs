@@ -103,12 +103,9 @@ impl AgentDefinition {
             return Err(Problem::new(["engine", "model"], "this is not a name of a model"));
         }
         let own = "the engine has its own";
+        let own_model = "the engine has its own model: set `engine = { name = …, model = … }`";
         let refused = [
-            (
-                "model",
-                self.model.is_some(),
-                "the engine has its own model: set `engine = { name = …, model = … }`",
-            ),
+            ("model", self.model.is_some(), own_model),
             ("base_url", self.base_url.is_some(), own),
             ("script", self.script.is_some(), own),
             ("fallback", !self.fallbacks.is_empty(), own),
@@ -123,14 +120,11 @@ impl AgentDefinition {
             ("request", self.request != RequestDefinition::default(), own),
             ("retry", self.retry.is_some(), "the engine retries its own requests"),
         ];
-        for (key, is_set, why) in refused {
-            if is_set {
-                return Err(Problem::new(
-                    [key],
-                    format!("this does not apply to an agent with an engine: {why}"),
-                ));
-            }
-        }
+        let refuse = |problem: Problem| {
+            let message = format!("this does not apply to an agent with an engine: {}", problem.message);
+            Problem { message, ..problem }
+        };
+        Problem::check(refused).map_err(refuse)?;
         if self.sandbox.as_ref().is_some_and(|sandbox| !sandbox.is_off() && !sandbox.network) {
             let message = "the engine needs the network for its model: allow it, or turn the sandbox off";
             return Err(Problem::new(["sandbox", "network"], message));

@@ -42,6 +42,18 @@ impl Problem {
         Self { key: key.into_iter().map(str::to_owned).collect(), message: message.to_string() }
     }
 
+    /// Fails with the first key of a table that is wrong: its name, whether it is wrong, and what is wrong with it.
+    pub(super) fn check<const COUNT: usize>(table: [(&str, bool, &str); COUNT]) -> Result<(), Self> {
+        let first = table.into_iter().find(|(_, is_wrong, _)| *is_wrong);
+        first.map_or(Ok(()), |(key, _, message)| Err(Self::new([key], message)))
+    }
+
+    /// Places the key below another one.
+    #[must_use]
+    pub(super) fn below(self, key: &[String]) -> Self {
+        Self { key: [key, self.key.as_slice()].concat(), ..self }
+    }
+
     /// Formats the path of the key, such as `section[2].tools[0]`.
     fn written_key(&self) -> String {
         let mut written = String::new();

@@ -30,16 +30,12 @@ impl AgentDefinition {
     /// Refuses fallbacks that cannot be used.
     pub(super) fn check_fallbacks(&self) -> Result<(), Problem> {
         for (index, fallback) in self.fallbacks.iter().enumerate() {
-            let wrong = |name: &str, message: &str| {
-                let key = below(&[], "fallback", index).into_iter().chain([name.to_owned()]).collect();
-                Err(Problem { key, message: message.to_owned() })
-            };
-            if fallback.on.is_empty() {
-                return wrong("on", "name a reason: overload, credit, length or refusal");
-            }
-            if fallback.model.provider == ModelProvider::Scripted {
-                return wrong("model", "a script cannot be a fallback");
-            }
+            let is_script = fallback.model.provider == ModelProvider::Scripted;
+            Problem::check([
+                ("on", fallback.on.is_empty(), "name a reason: overload, credit, length or refusal"),
+                ("model", is_script, "a script cannot be a fallback"),
+            ])
+            .map_err(|problem| problem.below(&below(&[], "fallback", index)))?;
         }
         Ok(())
     }

@@ -53,19 +53,17 @@ fn names_secret(name: &str) -> bool {
 /// Refuses headers that a request cannot have. `key` is the path of the table.
 pub(super) fn check(headers: &HeaderTexts, key: &[String]) -> Result<(), Problem> {
     for (name, value) in headers {
-        let wrong = |message: String| Err(Problem { key: below(key, name), message });
+        let wrong = |message: &str| Problem::new([name.as_str()], message).below(key);
         // The text may be a secret, so it is not repeated.
         let Some(pieces) = pieces(value) else {
-            return wrong("write a variable as ${NAME}, in capitals, digits and `_`".to_owned());
+            return Err(wrong("write a variable as ${NAME}, in capitals, digits and `_`"));
         };
         if names_secret(name) && !pieces.iter().any(|piece| matches!(piece, Piece::Variable(_))) {
-            return wrong(
-                "definitions are recorded, so a secret does not belong here: take it from the environment, such as \"Bearer ${GATEWAY_TOKEN}\""
-                    .to_owned(),
-            );
+            let message = "definitions are recorded, so a secret does not belong here: take it from the environment, such as \"Bearer ${GATEWAY_TOKEN}\"";
+            return Err(wrong(message));
         }
         let without_variables = RequestHeader::new(name, &value.replace("${", "").replace('}', ""));
-        without_variables.map_err(|error| Problem { key: below(key, name), message: error.to_string() })?;
+        without_variables.map_err(|error| wrong(&error.to_string()))?;
     }
     Ok(())
 }
@@ -88,7 +86,7 @@ pub(super) fn resolved(
     headers
         .iter()
         .map(|(name, text)| {
-            let wrong = |message: String| Problem { key: below(key, name), message };
+            let wrong = |message: String| Problem::new([name.as_str()], message).below(key);
             let (mut value, mut secrets) = (String::new(), Vec::new());
             for piece in pieces(text).into_iter().flatten() {
                 match piece {
@@ -105,8 +103,4 @@ pub(super) fn resolved(
             Ok(secrets.into_iter().fold(header, RequestHeader::hiding))
         })
         .collect()
-}
-
-fn below(key: &[String], name: &str) -> Vec<String> {
-    key.iter().cloned().chain([name.to_owned()]).collect()
 }

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::build::BuildOptions;
 use super::definition::AgentDefinition;
 use super::error::{AgentFileError, Problem};
+use super::headers::is_variable;
 use super::keys::checked_url;
 use super::values::Span;
 use crate::journal::Effect;
@@ -20,6 +21,10 @@ use crate::tool::Tool;
 
 /// Between the name of a server and that of its tool.
 const SEPARATOR: &str = "__";
+
+/// Headers that the protocol sets, besides those that begin with `mcp-`.
+const RESERVED: [&str; 6] =
+    ["accept", "content-length", "content-type", "host", "last-event-id", "transfer-encoding"];
 
 /// An MCP server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -81,59 +86,38 @@ impl McpDefinition {
         (self.include.is_empty() || self.include.iter().any(matches)) && !self.exclude.iter().any(matches)
     }
 
-    fn check(&self, key: &[String]) -> Result<(), Problem> {
-        let wrong = |name: &str, message: String| {
-            Err(Problem { key: key.iter().cloned().chain([name.to_owned()]).collect(), message })
-        };
+    fn check(&self) -> Result<(), Problem> {
         let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-        if self.name.is_empty() || self.name.len() > 32 || !self.name.bytes().all(is_word) {
-            return wrong("name", "use 1 to 32 letters, digits, `_` and `-`".to_owned());
-        }
-        match &self.url {
-            Some(_) if !self.command.is_empty() => {
-                return wrong("url", "a server has either a `command` or a `url`".to_owned());
-            }
-            Some(_) if !self.env.is_empty() => {
-                return wrong("env", "a server with a `url` has `headers` in place of `env`".to_owned());
-            }
-            Some(url) => {
-                if let Err(problem) = checked_url(url) {
-                    return wrong("url", problem.message);
-                }
-            }
-            None if self.command.first().is_none_or(String::is_empty) => {
-                let message = "name the program, command = [\"PROGRAM\", \"ARGUMENT\"], or set `url`";
-                return wrong("command", message.to_owned());
-            }
-            None if !self.headers.is_empty() => {
-                return wrong(
-                    "headers",
-                    "a server with a `command` has `env` in place of `headers`".to_owned(),
-                );
-            }
-            None => {}
+        let is_name = (1..=32).contains(&self.name.len()) && self.name.bytes().all(is_word);
+        let (has_url, has_no_url) = (self.url.is_some(), self.url.is_none());
+        let has_no_program = self.command.first().is_none_or(String::is_empty);
+        let is_zero = self.timeout.is_some_and(|timeout| timeout.0.is_zero());
+        let no_program = "name the program, command = [\"PROGRAM\", \"ARGUMENT\"], or set `url`";
+        let no_headers = "a server with a `command` has `env` in place of `headers`";
+        let no_env = "a server with a `url` has `headers` in place of `env`";
+        Problem::check([
+            ("name", !is_name, "use 1 to 32 letters, digits, `_` and `-`"),
+            ("url", has_url && !self.command.is_empty(), "a server has either a `command` or a `url`"),
+            ("env", has_url && !self.env.is_empty(), no_env),
+            ("command", has_no_url && has_no_program, no_program),
+            ("headers", has_no_url && !self.headers.is_empty(), no_headers),
+            ("timeout", is_zero, "the time must be longer than 0"),
+        ])?;
+        if let Some(url) = &self.url {
+            checked_url(url).map_err(|problem| Problem::new(["url"], problem.message))?;
         }
         for (name, source) in &self.headers {
             let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.!#$%&'*+^`|~".contains(&byte);
-            let mut key: Vec<String> = key.to_vec();
-            key.extend(["headers".to_owned(), name.clone()]);
-            if name.is_empty() || !name.bytes().all(is_token) {
-                return Err(Problem { key, message: "this is not a name of a header".to_owned() });
-            }
-            let reserved =
-                ["accept", "content-length", "content-type", "host", "last-event-id", "transfer-encoding"];
-            let lower = name.to_ascii_lowercase();
-            if reserved.contains(&&*lower) || lower.starts_with("mcp-") {
-                return Err(Problem { key, message: "the protocol sets this header".to_owned() });
-            }
+            let (name, lower) = (name.as_str(), name.to_ascii_lowercase());
+            let is_reserved = RESERVED.contains(&&*lower) || lower.starts_with("mcp-");
             // The text may be a secret, so it is not repeated.
-            if HeaderSource::of(source).is_none() {
-                let message = "name the environment variable that holds the value, such as \"Bearer GITHUB_TOKEN\"; the value itself does not belong in a file";
-                return Err(Problem { key, message: message.to_owned() });
-            }
-        }
-        if self.timeout.is_some_and(|timeout| timeout.0.is_zero()) {
-            return wrong("timeout", "the time must be longer than 0".to_owned());
+            let no_source = "name the environment variable that holds the value, such as \"Bearer GITHUB_TOKEN\"; the value itself does not belong in a file";
+            Problem::check([
+                (name, name.is_empty() || !name.bytes().all(is_token), "this is not a name of a header"),
+                (name, is_reserved, "the protocol sets this header"),
+                (name, HeaderSource::of(source).is_none(), no_source),
+            ])
+            .map_err(|problem| problem.below(&["headers".to_owned()]))?;
         }
         Ok(())
     }
@@ -162,13 +146,9 @@ impl<'a> HeaderSource<'a> {
     fn of(text: &'a str) -> Option<Self> {
         let start = text.rfind(' ').map_or(0, |space| space + 1);
         let (before, variable) = text.split_at(start);
-        // Capitals only: a token that was written in place of a name is noticed.
-        let is_name = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
-        let is_variable = !variable.is_empty()
-            && variable.bytes().all(is_name)
-            && !variable.starts_with(|first: char| first.is_ascii_digit());
         let is_word = before.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b' ');
-        (is_variable && is_word && before.len() <= 32).then_some(Self { before, variable })
+        // Capitals only: a token that was written in place of a name is noticed.
+        (is_variable(variable) && is_word && before.len() <= 32).then_some(Self { before, variable })
     }
 }
 
@@ -192,9 +172,8 @@ impl McpDefinition {
         key: &[String],
         _: Option<&BuildOptions<'_>>,
     ) -> Result<Vec<Tool>, AgentFileError> {
-        self.check(key)?;
-        let message = "this program was built without MCP".to_owned();
-        Err(Problem { key: key.to_vec(), message }.into())
+        self.check().map_err(|problem| problem.below(key))?;
+        Err(Problem::new([], "this program was built without MCP").below(key).into())
     }
 }
 
@@ -225,12 +204,12 @@ mod servers {
             key: &[String],
             options: Option<&BuildOptions<'_>>,
         ) -> Result<McpServer, Problem> {
-            self.check(key)?;
+            self.check().map_err(|problem| problem.below(key))?;
             let value = |list: &str, name: &str, variable: &str| match options {
                 None => Ok(None),
-                Some(options) => value_of(options, variable).map(Some).ok_or_else(|| Problem {
-                    key: key.iter().cloned().chain([list.to_owned(), name.to_owned()]).collect(),
-                    message: format!("the environment variable {variable} is not set"),
+                Some(options) => value_of(options, variable).map(Some).ok_or_else(|| {
+                    let message = format!("the environment variable {variable} is not set");
+                    Problem::new([list, name], message).below(key)
                 }),
             };
             let mut spec = match &self.url {
@@ -309,10 +288,9 @@ mod servers {
             notes.extend(listing.notes.iter().map(|note| format!("MCP server {}: {note}", self.name)));
             let listed = listing.tools;
             let names: BTreeSet<&str> = listed.iter().map(|tool| tool.name.as_str()).collect();
+            let known = || Vec::from_iter(names.iter().copied()).join(", ");
             if let Some(unknown) = self.effects.keys().find(|name| !names.contains(name.as_str())) {
-                let known: Vec<&str> = names.into_iter().collect();
-                let message = format!("`effects` names {unknown:?}, but the server has {}", known.join(", "));
-                return Err(problem(message));
+                return Err(problem(format!("`effects` names {unknown:?}, but the server has {}", known())));
             }
             let mut pinned = Vec::new();
             for tool in listed.iter().filter(|tool| self.offers(&tool.name)) {
@@ -321,12 +299,9 @@ mod servers {
                 pinned.push(serde_json::to_value(tool).map_err(|error| problem(error.to_string()))?);
             }
             if pinned.is_empty() {
-                let known: Vec<&str> = names.into_iter().collect();
-                let message = format!(
-                    "the server {:?} offers none of its tools here; it has: {}",
-                    self.name,
-                    known.join(", ")
-                );
+                let name = &self.name;
+                let message =
+                    format!("the server {name:?} offers none of its tools here; it has: {}", known());
                 return Err(problem(message));
             }
             Ok(pinned)

@@ -48,7 +48,8 @@ impl ToolCatalog {
         let mut offered = Self { all, own: Vec::new(), in_sections, has_engine };
         for (index, tool) in definition.command_tools.iter().enumerate() {
             let key = below(&[], "tool", index);
-            offered.declare(tool.tool(&key, &sandbox, &hidden)?, &key)?;
+            let built = tool.tool(&sandbox, &hidden).map_err(|problem| problem.below(&key))?;
+            offered.declare(built, &key)?;
         }
         for (index, server) in definition.mcp.iter().enumerate() {
             let key = below(&[], "mcp", index);
@@ -84,8 +85,8 @@ impl ToolCatalog {
         let name = tool.name().to_string();
         if self.all.iter().any(|other| other.name() == tool.name()) {
             let of = if self.own.contains(&name) { "another tool" } else { "a built-in tool" };
-            let key = key.iter().cloned().chain(["name".to_owned()]).collect();
-            return Err(Problem { key, message: format!("{of} has the name `{name}`: choose another one") });
+            let message = format!("{of} has the name `{name}`: choose another one");
+            return Err(Problem::new(["name"], message).below(key));
         }
         self.own.push(name);
         self.all.push(tool);
@@ -165,10 +166,7 @@ pub(super) fn is_built_in(name: &str) -> bool {
 /// Adds the path of a sub-agent to an error about its definition.
 pub(super) fn inside(error: AgentFileError, key: &[String]) -> AgentFileError {
     match error {
-        AgentFileError::InDefinition(problem) => {
-            let key = key.iter().cloned().chain(["agent".to_owned()]).chain(problem.key).collect();
-            Problem { key, message: problem.message }.into()
-        }
+        AgentFileError::InDefinition(problem) => problem.below(&["agent".to_owned()]).below(key).into(),
         other => other,
     }
 }

@@ -131,7 +131,7 @@ impl ProviderDefinition {
 
     /// Opens a model of the provider, with keys from the environment and the default options.
     pub fn model(&self, model: impl Into<String>) -> Result<Arc<dyn Policy>, AgentFileError> {
-        self.check(&[])?;
+        self.check()?;
         let provider = ModelProvider::Defined(self.name.as_str().into());
         let definition = AgentDefinition {
             model: Some(ModelName { provider, model: model.into() }),
@@ -141,29 +141,21 @@ impl ProviderDefinition {
         definition.policy()
     }
 
-    /// Refuses a definition that cannot be used. `key` is its path.
-    pub fn check(&self, key: &[String]) -> Result<(), Problem> {
-        let at = |name: &str| key.iter().cloned().chain([name.to_owned()]).collect::<Vec<_>>();
-        if !is_provider_name(&self.name) {
-            let message = "use 1 to 32 letters, digits, `_`, `-` and `.`".to_owned();
-            return Err(Problem { key: at("name"), message });
-        }
+    /// Refuses a definition that cannot be used.
+    pub fn check(&self) -> Result<(), Problem> {
         let is_built_in = ModelProvider::built_in().any(|known| known.as_str() == self.name);
-        if is_built_in && (!self.replace || self.name == ModelProvider::Scripted.as_str()) {
-            let message = format!(
-                "{} is built in: choose another name{}",
-                self.name,
-                if self.name == ModelProvider::Scripted.as_str() { "" } else { ", or set `replace = true`" }
-            );
-            return Err(Problem { key: at("name"), message });
-        }
-        checked_url(&self.base_url).map_err(|problem| Problem { key: at("base_url"), ..problem })?;
+        let is_script = self.name == ModelProvider::Scripted.as_str();
+        let hint = if is_script { "" } else { ", or set `replace = true`" };
+        let taken = format!("{} is built in: choose another name{hint}", self.name);
         // The text may be the key itself, so it is not repeated.
-        if self.key.as_deref().is_some_and(|key| !is_variable(key)) {
-            let message = "name the environment variable that holds the key, in capitals; the key itself does not belong in a file";
-            return Err(Problem { key: at("key"), message: message.to_owned() });
-        }
-        headers::check(&self.headers, &at("headers"))
+        let no_variable = "name the environment variable that holds the key, in capitals; the key itself does not belong in a file";
+        Problem::check([
+            ("name", !is_provider_name(&self.name), "use 1 to 32 letters, digits, `_`, `-` and `.`"),
+            ("name", is_built_in && (is_script || !self.replace), taken.as_str()),
+            ("key", self.key.as_deref().is_some_and(|key| !is_variable(key)), no_variable),
+        ])?;
+        checked_url(&self.base_url)?;
+        headers::check(&self.headers, &["headers".to_owned()])
     }
 }
 
@@ -296,8 +288,7 @@ impl AgentDefinition {
         }
         for (index, fallback) in self.fallbacks.iter().enumerate() {
             let checked = known.access(&fallback.model.provider);
-            let key = || below(&[], "fallback", index).into_iter().chain(["model".to_owned()]).collect();
-            checked.map_err(|problem| Problem { key: key(), ..problem })?;
+            checked.map_err(|problem| problem.below(&below(&[], "fallback", index)))?;
         }
         for (index, sub_agent) in self.sub_agents.iter().enumerate() {
             let Some(agent) = &sub_agent.agent else { continue };
@@ -318,10 +309,10 @@ impl AgentDefinition {
 pub fn check_providers(providers: &[ProviderDefinition]) -> Result<(), Problem> {
     for (index, provider) in providers.iter().enumerate() {
         let key = below(&[], "provider", index);
-        provider.check(&key)?;
+        provider.check().map_err(|problem| problem.below(&key))?;
         if providers[..index].iter().any(|before| before.name == provider.name) {
-            let key = key.into_iter().chain(["name".to_owned()]).collect();
-            return Err(Problem { key, message: format!("{:?} is defined twice", provider.name) });
+            let message = format!("{:?} is defined twice", provider.name);
+            return Err(Problem::new(["name"], message).below(&key));
         }
     }
     Ok(())

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::command_tool::NO_DESCRIPTION;
 use super::definition::{AgentDefinition, Approve};
 use super::error::{AgentFileError, Problem};
 use super::values::Span;
@@ -47,26 +48,17 @@ impl SubAgentDefinition {
         caller: &AgentDefinition,
         key: &[String],
     ) -> Result<AgentDefinition, Problem> {
-        let wrong = |name: &str, message: &str| {
-            let key = key.iter().cloned().chain([name.to_owned()]).collect();
-            Problem { key, message: message.to_owned() }
-        };
-        if self.description.trim().is_empty() {
-            return Err(wrong("description", "the model chooses tools by their descriptions: write one"));
-        }
-        let Some(agent) = &self.agent else {
-            return Err(wrong("name", "the agent is missing: set `file` or `[sub_agent.agent]`"));
-        };
-        let mut agent = AgentDefinition::clone(agent);
-        if agent.workspace.path.is_some() {
-            return Err(wrong(
-                "agent",
-                "a sub-agent works in the directory of its caller: remove `workspace.path`",
-            ));
-        }
-        if agent.engine.is_some() {
-            return Err(wrong("agent", "a sub-agent has no engine: give it a model"));
-        }
+        let agent = self.agent.as_deref();
+        let has_path = agent.is_some_and(|agent| agent.workspace.path.is_some());
+        let has_engine = agent.is_some_and(|agent| agent.engine.is_some());
+        Problem::check([
+            ("description", self.description.trim().is_empty(), NO_DESCRIPTION),
+            ("name", agent.is_none(), "the agent is missing: set `file` or `[sub_agent.agent]`"),
+            ("agent", has_path, "a sub-agent works in the directory of its caller: remove `workspace.path`"),
+            ("agent", has_engine, "a sub-agent has no engine: give it a model"),
+        ])
+        .map_err(|problem| problem.below(key))?;
+        let mut agent = agent.cloned().unwrap_or_default();
         // Its MCP servers work there too.
         agent.workspace.path.clone_from(&caller.workspace.path);
         if agent.model.is_none() {
@@ -100,10 +92,8 @@ impl SubAgentDefinition {
 
     /// Builds the tool of an agent that was built.
     pub(super) fn tool(&self, agent: Agent, key: &[String]) -> Result<Tool, AgentFileError> {
-        let tool = SubAgent::new(&self.name, &self.description, agent).map_err(|error| {
-            let key = key.iter().cloned().chain(["name".to_owned()]).collect();
-            Problem { key, message: error.to_string() }
-        })?;
+        let tool = SubAgent::new(&self.name, &self.description, agent)
+            .map_err(|error| Problem::new(["name"], error).below(key))?;
         let tool = tool.described(|mut builder| {
             if self.approval == Some(Approve::Ask) {
                 builder = builder.needs_approval();
