@@ -23,12 +23,6 @@ pub enum AnswerMode {
     Lisp,
 }
 
-impl AnswerMode {
-    pub(super) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// JSON that programs read as `data/name`, in place or in a file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "`{ file = \"FILE.json\" }` or `{ value = ... }`")]

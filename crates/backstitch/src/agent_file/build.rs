@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use backstitch_providers::{
     ApiKey, CacheMarks, ModelPolicy, ModelTarget, ReasoningSummary, RefusedOption, RequestOptions,
-    SamplingOptions, ThinkingBudget as AskedThinking, ToolChoice as CalledTools, Transport,
-    UnsupportedMediaPolicy,
+    SamplingOptions, ToolChoice as CalledTools, Transport, UnsupportedMediaPolicy,
 };
 
 use backstitch_repl::recall::TOOL_NAME;
@@ -19,7 +18,7 @@ use super::mcp::value_of;
 use super::model::{ModelName, ModelProvider};
 use super::offered::{ToolCatalog, below, is_built_in};
 use super::recorded::recorded_in;
-use super::values::{Money, Span, ThinkingSetting};
+use super::values::{Money, Span};
 use crate::host::OutputContract;
 use crate::message::PolicyName;
 use crate::ports::Policy;
@@ -459,11 +458,7 @@ impl AgentDefinition {
         let request = &self.request;
         RequestOptions {
             max_output_tokens: request.max_output_tokens,
-            thinking: match request.thinking {
-                ThinkingSetting::Default => AskedThinking::Default,
-                ThinkingSetting::Adaptive => AskedThinking::Adaptive,
-                ThinkingSetting::Tokens(tokens) => AskedThinking::Budget(tokens),
-            },
+            thinking: request.thinking,
             effort: request.effort.clone(),
             sampling: SamplingOptions {
                 temperature: request.temperature,

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::definition::Approve;
 use super::error::{Problem, near};
 use super::template::ArgumentTemplate;
-use super::values::Span;
+use super::values::{Span, is_default};
 use crate::host::OutputContract;
 use crate::journal::Effect;
 use crate::ports::{BoxFuture, FilePath, OutputCaps, ProcessSpec, Sandbox};
@@ -44,7 +44,7 @@ pub struct CommandToolDefinition {
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub parameters: Map<String, Value>,
     /// What the program gets as standard input.
-    #[serde(default, skip_serializing_if = "InputChoice::is_none")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub stdin: InputChoice,
     /// Possible effects of the program.
     #[serde(default)]
@@ -83,12 +83,6 @@ pub enum InputChoice {
     None,
     /// The arguments of the call, as a JSON object.
     Json,
-}
-
-impl InputChoice {
-    fn is_none(&self) -> bool {
-        *self == Self::None
-    }
 }
 
 impl CommandToolDefinition {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::answering::{AnswerMode, DataDefinition};
 use super::command_tool::CommandToolDefinition;
@@ -16,120 +16,124 @@ use super::model::ModelName;
 use super::provider::ProviderDefinition;
 use super::retry::RetryDefinition;
 use super::sub_agent::SubAgentDefinition;
-use super::values::{Money, Span, ThinkingSetting, ToolChoice};
+use super::values::{Money, Span, ToolChoice, is_default, thinking, yes};
 use crate::Script;
 use crate::budget::Limits;
 use crate::journal::Effect;
 use crate::ports::Sandbox;
 use crate::slices::Visibility;
+use backstitch_providers::ThinkingBudget;
 use backstitch_runtime::OnTruncation;
 
 /// The definition of an agent: its model, prompt, tools and limits. It holds no secrets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 pub struct AgentDefinition {
     /// Namespace of the prompt.
+    #[serde(default = "agent")]
     pub ns: String,
     /// Name of the agent: the key of its prompt, and the name of its messages.
+    #[serde(default = "agent")]
     pub name: String,
     /// Model. It is required to build the agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelName>,
     /// Base URL of the model's API; `None` for the provider's own.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
     /// Providers besides the built-in ones.
-    #[serde(rename = "provider", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, rename = "provider", skip_serializing_if = "Vec::is_empty")]
     pub providers: Vec<ProviderDefinition>,
     /// Other models for requests that the model does not answer, in order.
-    #[serde(rename = "fallback", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, rename = "fallback", skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<FallbackDefinition>,
     /// Replies of a scripted model. A file is read into this field when the definition is resolved.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<Script>,
     /// The program that does the work, in place of a model.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineDefinition>,
     /// Verbatim text before all sections of the system message.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
     /// Sections of the system message.
-    #[serde(rename = "section", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, rename = "section", skip_serializing_if = "Vec::is_empty")]
     pub sections: Vec<SectionDefinition>,
     /// Values of `$field` in the texts of sections.
-    #[serde(skip_serializing_if = "Map::is_empty")]
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub parameters: Map<String, Value>,
     /// Form of the answers.
-    #[serde(skip_serializing_if = "AnswerMode::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub mode: AnswerMode,
     /// Values that programs read as `data/name`.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub data: BTreeMap<String, DataDefinition>,
     /// Type of a program's answer, as a signature or a JSON Schema.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
     /// Compression of requests: `true`, `false`, the name of a strategy, or a table with `strategy` and its
     /// options.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compression: Option<Value>,
     /// Tools that are offered besides those of sections.
+    #[serde(default)]
     pub tools: ToolChoice,
     /// Tools that run programs.
-    #[serde(rename = "tool", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, rename = "tool", skip_serializing_if = "Vec::is_empty")]
     pub command_tools: Vec<CommandToolDefinition>,
     /// MCP servers whose tools are offered.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mcp: Vec<McpDefinition>,
     /// Agents that are tools of this one.
-    #[serde(rename = "sub_agent", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, rename = "sub_agent", skip_serializing_if = "Vec::is_empty")]
     pub sub_agents: Vec<SubAgentDefinition>,
     /// Whether calls need the approval of a person, by the name of the tool. `default` stands for every other
     /// tool that changes something.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub approval: BTreeMap<String, Approve>,
     /// Options of the shell tool.
-    #[serde(skip_serializing_if = "ShellDefinition::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub shell: ShellDefinition,
     /// Limits of the processes of the shell and of commands. `None` means that they are not confined.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<Sandbox>,
     /// Directory of the agent's files.
-    #[serde(skip_serializing_if = "WorkspaceDefinition::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub workspace: WorkspaceDefinition,
     /// Maximum spending of an evaluation.
-    #[serde(skip_serializing_if = "BudgetDefinition::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub budget: BudgetDefinition,
     /// Prices of models, by `PROVIDER:MODEL`.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub prices: BTreeMap<String, PriceDefinition>,
     /// Context window of the model, in tokens. Conversations above three quarters of it are shortened in
     /// requests.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
     /// Whether servers that are not the provider's own are asked for the window and the price of their models; `None`
     /// for the default, which is yes.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discover: Option<bool>,
     /// Maximum active time of an evaluation.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Span>,
     /// Maximum number of turns of an evaluation.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u64>,
     /// Number of successive answers with the same calls after which an evaluation ends.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_repeats: Option<u64>,
     /// Treatment of an answer that reached its token limit.
-    #[serde(skip_serializing_if = "OnTruncation::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub on_truncation: OnTruncation,
     /// Schema of the answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputDefinition>,
     /// Options of requests to the model.
-    #[serde(skip_serializing_if = "RequestDefinition::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub request: RequestDefinition,
     /// Retries of requests that failed; `None` for the defaults.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetryDefinition>,
     /// Environment variables that commands do not see, besides those of keys. They are not recorded.
     #[serde(skip)]
@@ -137,44 +141,9 @@ pub struct AgentDefinition {
 }
 
 impl Default for AgentDefinition {
+    /// The definition of an empty file.
     fn default() -> Self {
-        Self {
-            ns: "agent".to_owned(),
-            name: "agent".to_owned(),
-            model: None,
-            base_url: None,
-            providers: Vec::new(),
-            fallbacks: Vec::new(),
-            script: None,
-            engine: None,
-            system: None,
-            sections: Vec::new(),
-            parameters: Map::new(),
-            mode: AnswerMode::default(),
-            data: BTreeMap::new(),
-            signature: None,
-            compression: None,
-            tools: ToolChoice::All,
-            command_tools: Vec::new(),
-            mcp: Vec::new(),
-            sub_agents: Vec::new(),
-            approval: BTreeMap::new(),
-            shell: ShellDefinition::default(),
-            sandbox: None,
-            workspace: WorkspaceDefinition::default(),
-            budget: BudgetDefinition::default(),
-            prices: BTreeMap::new(),
-            window: None,
-            discover: None,
-            deadline: None,
-            max_turns: None,
-            max_repeats: None,
-            on_truncation: OnTruncation::default(),
-            output: None,
-            request: RequestDefinition::default(),
-            retry: None,
-            hidden: BTreeSet::new(),
-        }
+        serde_json::from_value(json!({})).expect("invariant: every key has a default")
     }
 }
 
@@ -214,6 +183,10 @@ impl SectionDefinition {
         names.extend(self.tools.iter().cloned());
         self.sections.iter().for_each(|below| below.add_tools(names));
     }
+}
+
+fn agent() -> String {
+    "agent".to_owned()
 }
 
 fn full() -> Visibility {
@@ -332,56 +305,58 @@ pub struct OutputDefinition {
 
 /// Options of requests to the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 pub struct RequestDefinition {
     /// Maximum number of tokens of an answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
     /// Amount of thinking that is requested.
-    #[serde(skip_serializing_if = "ThinkingSetting::is_default")]
-    pub thinking: ThinkingSetting,
+    #[serde(default, with = "thinking", skip_serializing_if = "is_default")]
+    pub thinking: ThinkingBudget,
     /// Effort that is requested, as the provider names it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<String>,
     /// Randomness of answers, from 0.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
     /// Share of the most likely tokens that are considered.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
     /// Seed of the randomness.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
     /// Texts that end an answer.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
     /// Tools that the model may or must call: `auto`, `none`, `required`, or the name of a tool.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<String>,
     /// Whether an answer may have several calls.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel_tool_calls: Option<bool>,
     /// Length of answers, as the provider names it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verbosity: Option<String>,
     /// Further fields of the body of requests. They are recorded, so they must not hold secrets.
-    #[serde(skip_serializing_if = "Map::is_empty")]
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub body: Map<String, Value>,
     /// Headers of requests, for gateways. `${VARIABLE}` in a value stands for an environment variable.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: HeaderTexts,
     /// Whether OpenAI summarizes its reasoning, if an effort is set.
-    #[serde(skip_serializing_if = "Clone::clone")]
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub summary: bool,
     /// Whether media of users that the provider does not accept is described in words. Otherwise it is an error.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub describe_media: bool,
     /// Whether requests mark the parts that the provider should cache.
+    #[serde(default = "yes")]
     pub cache: bool,
     /// Whether answers are streamed.
+    #[serde(default = "yes")]
     pub stream: bool,
     /// Time without data from the server after which a request fails.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silence: Option<Span>,
 }
 
@@ -399,7 +374,7 @@ impl RequestDefinition {
     pub(super) fn clear(&mut self, option: &str) -> bool {
         match option {
             "max_output_tokens" => self.max_output_tokens = None,
-            "thinking" => self.thinking = ThinkingSetting::Default,
+            "thinking" => self.thinking = ThinkingBudget::Default,
             "effort" => self.effort = None,
             "temperature" => self.temperature = None,
             "top_p" => self.top_p = None,
@@ -416,37 +391,8 @@ impl RequestDefinition {
 }
 
 impl Default for RequestDefinition {
+    /// The options of an empty table.
     fn default() -> Self {
-        Self {
-            max_output_tokens: None,
-            thinking: ThinkingSetting::Default,
-            effort: None,
-            temperature: None,
-            top_p: None,
-            seed: None,
-            stop: Vec::new(),
-            tool_choice: None,
-            parallel_tool_calls: None,
-            verbosity: None,
-            body: Map::new(),
-            headers: BTreeMap::new(),
-            summary: true,
-            describe_media: false,
-            cache: true,
-            stream: true,
-            silence: None,
-        }
+        serde_json::from_value(json!({})).expect("invariant: every key has a default")
     }
 }
-
-macro_rules! is_default {
-    ($($type:ty),*) => {$(
-        impl $type {
-            fn is_default(&self) -> bool {
-                *self == Self::default()
-            }
-        }
-    )*};
-}
-
-is_default!(ShellDefinition, WorkspaceDefinition, BudgetDefinition, RequestDefinition);

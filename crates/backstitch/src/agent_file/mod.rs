@@ -80,4 +80,4 @@ pub use retry::RetryDefinition;
 pub use session::{imported_note, recorded_definition};
 pub use source::TomlSource;
 pub use sub_agent::SubAgentDefinition;
-pub use values::{Money, Span, ThinkingSetting, ToolChoice};
+pub use values::{Money, Span, ToolChoice};

@@ -16,6 +16,7 @@ use super::headers::{self, HeaderTexts, is_variable};
 use super::keys::{KEY_VARIABLES, checked_url};
 use super::model::{ModelName, ModelProvider, is_provider_name};
 use super::offered::{below, inside};
+use super::values::{is_default, yes};
 use crate::ports::Policy;
 
 /// The format of requests to a provider.
@@ -42,10 +43,6 @@ impl ProviderFormat {
             Self::Anthropic => Provider::Anthropic,
             Self::Gemini => Provider::Gemini,
         }
-    }
-
-    fn is_default(&self) -> bool {
-        *self == Self::default()
     }
 }
 
@@ -74,7 +71,7 @@ pub struct ProviderDefinition {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: HeaderTexts,
     /// Format of requests.
-    #[serde(default, skip_serializing_if = "ProviderFormat::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub format: ProviderFormat,
     /// Whether it stands in for the built-in provider of the same name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -82,10 +79,6 @@ pub struct ProviderDefinition {
     /// Whether its server is asked for the windows and prices of its models.
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub discover: bool,
-}
-
-fn yes() -> bool {
-    true
 }
 
 impl ProviderDefinition {

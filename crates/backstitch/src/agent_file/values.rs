@@ -1,13 +1,12 @@
 //! Values with a textual form for people: times, amounts, lists of tools.
 
-use std::fmt;
 use std::time::Duration;
 
-use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
 /// A duration: a number of seconds, or a text such as `90s`, `10m` or `1h30m`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "NumberOrText")]
 pub struct Span(pub Duration);
 
 impl std::str::FromStr for Span {
@@ -54,30 +53,25 @@ impl Serialize for Span {
     }
 }
 
-impl<'de> Deserialize<'de> for Span {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Times;
-        impl Visitor<'_> for Times {
-            type Value = Span;
+/// A value that is a number or a text in a file.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "write a number or a text")]
+enum NumberOrText {
+    Number(i64),
+    Text(String),
+}
 
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a duration, such as `90s`, `10m` or a number of seconds")
-            }
+impl TryFrom<NumberOrText> for Span {
+    type Error = String;
 
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Span, E> {
-                text.parse().map_err(E::custom)
+    fn try_from(form: NumberOrText) -> Result<Self, Self::Error> {
+        match form {
+            NumberOrText::Number(seconds) => {
+                let seconds = u64::try_from(seconds).map_err(|_| "a duration is not negative")?;
+                Ok(Self(Duration::from_secs(seconds)))
             }
-
-            fn visit_u64<E: de::Error>(self, seconds: u64) -> Result<Span, E> {
-                Ok(Span(Duration::from_secs(seconds)))
-            }
-
-            fn visit_i64<E: de::Error>(self, seconds: i64) -> Result<Span, E> {
-                let seconds = u64::try_from(seconds);
-                seconds.map_err(|_| E::custom("a duration is not negative")).and_then(|s| self.visit_u64(s))
-            }
+            NumberOrText::Text(text) => text.parse(),
         }
-        deserializer.deserialize_any(Times)
     }
 }
 
@@ -91,9 +85,7 @@ impl Money {
     pub fn micros(self) -> u64 {
         (self.0 * 1e6).round() as u64
     }
-}
 
-impl Money {
     /// Creates an amount of millionths. Fails above the largest amount.
     pub(super) fn of_micros(micros: u64) -> Option<Self> {
         Self::try_from(micros as f64 / 1e6).ok()
@@ -119,7 +111,8 @@ impl From<Money> for f64 {
 }
 
 /// The built-in tools that are offered.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "ToolChoiceForm")]
 pub enum ToolChoice {
     /// The tools for files and the shell.
     #[default]
@@ -148,96 +141,70 @@ impl Serialize for ToolChoice {
     }
 }
 
-impl<'de> Deserialize<'de> for ToolChoice {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Names;
-        impl<'de> Visitor<'de> for Names {
-            type Value = ToolChoice;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a list of tool names, or \"all\"")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<ToolChoice, E> {
-                match text {
-                    "all" | "none" => Ok(ToolChoice::of_list(text)),
-                    _ => Err(E::custom("write \"all\", or a list of tool names")),
-                }
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut names: A) -> Result<ToolChoice, A::Error> {
-                let mut all = Vec::new();
-                while let Some(name) = names.next_element()? {
-                    all.push(name);
-                }
-                Ok(ToolChoice::Named(all))
-            }
-        }
-        deserializer.deserialize_any(Names)
-    }
+/// The forms of a choice in a file.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "write \"all\", or a list of tool names")]
+enum ToolChoiceForm {
+    Word(String),
+    Names(Vec<String>),
 }
 
-/// Amount of thinking that is requested: `default`, `adaptive`, or a number of tokens.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ThinkingSetting {
-    /// The provider's default.
-    #[default]
-    Default,
-    /// The model decides.
-    Adaptive,
-    /// A maximum number of tokens.
-    Tokens(u32),
-}
+impl TryFrom<ToolChoiceForm> for ToolChoice {
+    type Error = &'static str;
 
-impl ThinkingSetting {
-    pub(super) fn is_default(&self) -> bool {
-        *self == Self::Default
-    }
-}
-
-impl Serialize for ThinkingSetting {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Default => serializer.serialize_str("default"),
-            Self::Adaptive => serializer.serialize_str("adaptive"),
-            Self::Tokens(tokens) => serializer.serialize_u32(*tokens),
+    fn try_from(form: ToolChoiceForm) -> Result<Self, Self::Error> {
+        match form {
+            ToolChoiceForm::Names(names) => Ok(Self::Named(names)),
+            ToolChoiceForm::Word(word) => match word.as_str() {
+                "all" | "none" => Ok(Self::of_list(&word)),
+                _ => Err("write \"all\", or a list of tool names"),
+            },
         }
     }
 }
 
-impl<'de> Deserialize<'de> for ThinkingSetting {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Words;
-        impl Visitor<'_> for Words {
-            type Value = ThinkingSetting;
+/// The form of a budget for thinking: `default`, `adaptive`, or a number of tokens.
+pub(super) mod thinking {
+    use backstitch_providers::ThinkingBudget;
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer, de};
 
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("\"default\", \"adaptive\" or a number of tokens")
-            }
+    use super::NumberOrText;
 
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<ThinkingSetting, E> {
-                match text {
-                    "default" => Ok(ThinkingSetting::Default),
-                    "adaptive" => Ok(ThinkingSetting::Adaptive),
-                    other => Err(E::unknown_variant(other, &["default", "adaptive"])),
-                }
-            }
-
-            fn visit_u64<E: de::Error>(self, tokens: u64) -> Result<ThinkingSetting, E> {
-                u32::try_from(tokens)
-                    .map(ThinkingSetting::Tokens)
-                    .map_err(|_| E::custom("a number of tokens is at most 4294967295"))
-            }
-
-            fn visit_i64<E: de::Error>(self, tokens: i64) -> Result<ThinkingSetting, E> {
-                let tokens = u64::try_from(tokens);
-                tokens
-                    .map_err(|_| E::custom("a number of tokens is not negative"))
-                    .and_then(|t| self.visit_u64(t))
-            }
+    pub(in super::super) fn serialize<S: Serializer>(
+        budget: &ThinkingBudget,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match budget {
+            ThinkingBudget::Default => "default".serialize(serializer),
+            ThinkingBudget::Adaptive => "adaptive".serialize(serializer),
+            ThinkingBudget::Budget(tokens) => tokens.serialize(serializer),
         }
-        deserializer.deserialize_any(Words)
     }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<ThinkingBudget, D::Error> {
+        match NumberOrText::deserialize(deserializer)? {
+            NumberOrText::Number(tokens) => u32::try_from(tokens)
+                .map(ThinkingBudget::Budget)
+                .map_err(|_| de::Error::custom(format_args!("a number of tokens is 0 to {}", u32::MAX))),
+            NumberOrText::Text(word) => match word.as_str() {
+                "default" => Ok(ThinkingBudget::Default),
+                "adaptive" => Ok(ThinkingBudget::Adaptive),
+                other => Err(de::Error::unknown_variant(other, &["default", "adaptive"])),
+            },
+        }
+    }
+}
+
+/// Whether a value is the default, which is not recorded.
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// The default of options that are on.
+pub(super) fn yes() -> bool {
+    true
 }
 
 #[cfg(test)]

@@ -1,12 +1,10 @@
 //! Agent files: parsing, errors, and the agents that are built from them.
 
-use backstitch::agent_file::{
-    AgentDefinition, AgentFileError, BuildOptions, ModelProvider, ThinkingSetting, ToolChoice,
-};
+use backstitch::agent_file::{AgentDefinition, AgentFileError, BuildOptions, ModelProvider, ToolChoice};
 use backstitch::budget::Limits;
 use backstitch::journal::Effect;
 use backstitch::ports::Sandbox;
-use backstitch::providers::Provider;
+use backstitch::providers::{Provider, ThinkingBudget};
 use backstitch::tool::Approval;
 use backstitch::{DriveOutcome, Evaluator, Price, Runtime, SessionOptions};
 use serde_json::json;
@@ -90,7 +88,7 @@ fn a_file_defines_a_whole_agent() {
         (model.provider, model.model.as_str()),
         (ModelProvider::Wire(Provider::Anthropic), "needle-1")
     );
-    assert_eq!(definition.request.thinking, ThinkingSetting::Tokens(2048));
+    assert_eq!(definition.request.thinking, ThinkingBudget::Budget(2048));
     assert_eq!(definition.request.silence.unwrap().0.as_secs(), 90);
     let options = BuildOptions { key: Box::new(key), transport: None };
     let built = definition.build_with(options).unwrap();

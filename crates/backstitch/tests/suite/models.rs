@@ -4,11 +4,13 @@ use std::sync::{Arc, Mutex};
 
 use backstitch::agent_file::{
     AgentDefinition, AgentFileError, BuildOptions, ModelName, NAMED_PROVIDERS, ProviderDefinition,
-    ProviderFormat, ThinkingSetting,
+    ProviderFormat,
 };
 use backstitch::message::{MediaPart, Modality};
 use backstitch::ports::BoxFuture;
-use backstitch::providers::{HttpRequest, HttpResponse, Provider, Transport, TransportError};
+use backstitch::providers::{
+    HttpRequest, HttpResponse, Provider, ThinkingBudget, Transport, TransportError,
+};
 use backstitch::{Mission, Runtime, SessionOptions};
 
 /// A transport that keeps the requests and reaches no server.
@@ -171,7 +173,7 @@ fn a_definition_keeps_what_it_is_recorded_with() {
     let set =
         AgentDefinition::from_toml("model = 'openai:m'\n[request]\nsummary = false\neffort = 'low'").unwrap();
     assert_eq!(set.to_recorded()["request"]["summary"], false);
-    assert_eq!(set.request.thinking, ThinkingSetting::Default);
+    assert_eq!(set.request.thinking, ThinkingBudget::Default);
 }
 
 /// A definition with a provider of its own.

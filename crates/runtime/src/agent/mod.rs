@@ -59,13 +59,6 @@ pub enum OnTruncation {
     Fail,
 }
 
-impl OnTruncation {
-    /// True for the default, [`OnTruncation::Pause`].
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 type SetUp = dyn Fn(&mut Session) + Send + Sync;
 type MakeResources = dyn Fn() -> Resources + Send + Sync;
 type DefinitionIn = fn(Value, &Path) -> Value;
