@@ -150,15 +150,7 @@ impl HostAdapters {
         let project = project.to_owned();
         let copying = move || -> Result<ProjectCopy, BoxError> {
             check_apart(&project, &store)?;
-            let copied = match place {
-                None => isolated::copy_for(&own, &project, session),
-                Some(place) => isolated::copy_into(&place, &own, &project, session),
-            };
-            let failed = |error: isolated::CopyError| DirectoryError::Copy {
-                code: error.code(),
-                source: error.into(),
-            };
-            Ok(copied.map_err(failed)?)
+            Ok(isolated::copy_for(place, &own, &project, session)?)
         };
         blocking(copying).await
     }

@@ -7,40 +7,17 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
+use backstitch_runtime::DirectoryError;
 use backstitch_workspace::{
-    CopyOptions, IgnoredBudget, IsolateError, ProjectCopy, UnclaimedCopy, copy_project, supports_reflinks,
-    unclaimed_copies,
+    CopyOptions, IgnoredBudget, ProjectCopy, UnclaimedCopy, copy_project, supports_reflinks, unclaimed_copies,
 };
 
-use crate::code::ErrorCode;
 use crate::digest::Digest;
 use crate::id::SessionId;
 use crate::stores::{self, StoresError};
 
 /// Name of the directory of all copies beside a project.
 const BESIDE: &str = ".backstitch-copies";
-
-/// A copy of a project could not be made.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CopyError {
-    /// There is no place for copies.
-    #[error(transparent)]
-    Stores(#[from] StoresError),
-    /// The project could not be copied.
-    #[error(transparent)]
-    Copy(#[from] IsolateError),
-}
-
-impl CopyError {
-    /// The stable code of the error.
-    pub fn code(&self) -> ErrorCode {
-        match self {
-            Self::Stores(error) => error.code(),
-            Self::Copy(error) => error.code(),
-        }
-    }
-}
 
 /// Returns the directory of the copies of a store in the user's state directory. The store is named by its directory.
 pub fn copies_of(store_directory: &Path) -> Result<PathBuf, StoresError> {
@@ -54,26 +31,21 @@ pub fn places(store_directory: &Path, project: &Path) -> Vec<PathBuf> {
     own.into_iter().chain(beside).filter(|place| place.is_dir()).collect()
 }
 
-/// Copies a project for a session.
+/// Copies a project for a session to a directory of copies, by default to that of the store.
 pub fn copy_for(
+    place: Option<PathBuf>,
     store_directory: &Path,
     project: &Path,
     session: SessionId,
-) -> Result<ProjectCopy, CopyError> {
-    let place = place_for(store_directory, project)?;
-    copy_into(&place, store_directory, project, session)
-}
-
-/// Copies a project for a session to a directory of copies.
-pub fn copy_into(
-    place: &Path,
-    store_directory: &Path,
-    project: &Path,
-    session: SessionId,
-) -> Result<ProjectCopy, CopyError> {
-    let name = session.to_string();
-    let ignored = IgnoredBudget::default();
-    Ok(copy_project(CopyOptions { project, place, name: &name, store_directory, ignored })?)
+) -> Result<ProjectCopy, DirectoryError> {
+    let place = match place {
+        Some(place) => place,
+        None => place_for(store_directory, project)
+            .map_err(|error| DirectoryError::Copy { code: error.code(), source: error.into() })?,
+    };
+    let (name, ignored) = (session.to_string(), IgnoredBudget::default());
+    copy_project(CopyOptions { project, place: &place, name: &name, store_directory, ignored })
+        .map_err(|error| DirectoryError::Copy { code: error.code(), source: error.into() })
 }
 
 /// Returns the directory that a copy may be removed with: the one that is named after its session. `None` if the directory of

@@ -257,14 +257,14 @@ pub mod tools;
 mod workspace_event;
 
 #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
-pub use runtime::{OpenError, Runtime};
+pub use runtime::Runtime;
 pub use schemars::JsonSchema;
 pub use tokio_util::sync::CancellationToken;
 
 /// The names that most programs need: `use backstitch::prelude::*`.
 pub mod prelude {
     #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
-    pub use crate::runtime::{OpenError, Runtime};
+    pub use crate::runtime::Runtime;
     pub use backstitch_core::budget::Limits;
     pub use backstitch_core::id::{CallId, EvaluationId, SessionId};
     pub use backstitch_core::journal::{Decision, PauseReason, Position, SessionSummary};

@@ -19,8 +19,7 @@ use std::sync::Arc;
 use backstitch_runtime::Engines;
 
 use crate::adapters::HostAdapters;
-use crate::code::ErrorCode;
-use crate::ports::{self, Owner};
+use crate::ports::Owner;
 use crate::stores::{self, OpenedStore, StoreAddress, StoresError};
 use crate::time::Clock;
 use crate::workspace_event::WorkspaceEvent;
@@ -32,54 +31,6 @@ pub use look::{
     money, pending_decisions,
 };
 pub use store::{CollectOptions, ImportOptions, RemoveOptions, SessionBundle};
-
-/// A runtime could not be opened.
-///
-/// ```
-/// use backstitch::prelude::*;
-///
-/// // There is a file at the path of the store's directory.
-/// let file = tempfile::NamedTempFile::new()?;
-/// let error = Runtime::at(file.path().join("store.db")).unwrap_err();
-/// println!("{error}");
-/// # Ok::<(), std::io::Error>(())
-/// ```
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// The location of the default store cannot be used.
-    #[error(transparent)]
-    Stores(#[from] StoresError),
-    /// The store cannot be opened.
-    #[error("the store {address} cannot be opened")]
-    Store {
-        /// The store.
-        address: StoreAddress,
-        /// The error of the store.
-        #[source]
-        source: ports::OpenError,
-    },
-    /// A directory that a store needs cannot be found or created.
-    #[error("{} cannot be used", path.display())]
-    Directory {
-        /// The directory.
-        path: PathBuf,
-        /// The error of the system.
-        #[source]
-        source: std::io::Error,
-    },
-}
-
-impl OpenError {
-    /// The stable code of the error.
-    pub fn code(&self) -> ErrorCode {
-        match self {
-            Self::Stores(error) => error.code(),
-            Self::Store { source, .. } => source.code(),
-            Self::Directory { .. } => ErrorCode::Io,
-        }
-    }
-}
 
 /// Sessions on a store, whose agents may name models and directories.
 ///
@@ -99,20 +50,15 @@ pub struct Runtime {
 impl Runtime {
     /// Opens the store of the current directory's project, which the command line uses too. Creates it if it
     /// is missing.
-    pub fn open_default() -> Result<Self, OpenError> {
+    pub fn open_default() -> Result<Self, StoresError> {
         let here = std::env::current_dir()
-            .map_err(|source| OpenError::Directory { path: PathBuf::from("."), source })?;
+            .map_err(|source| StoresError::Unusable { path: PathBuf::from("."), source })?;
         Self::at(stores::existing_or_new(&here)?)
     }
 
     /// Opens the store at an address: a path, or `memory:` ([`StoreAddress`]). Creates it if it is missing.
-    pub fn at(address: impl AsRef<Path>) -> Result<Self, OpenError> {
-        let address = StoreAddress::new(address);
-        let opened = stores::open(&address).map_err(|error| match error {
-            StoresError::Open(source) => OpenError::Store { address, source },
-            other => OpenError::Stores(other),
-        })?;
-        Ok(Self::over(opened))
+    pub fn at(address: impl AsRef<Path>) -> Result<Self, StoresError> {
+        Ok(Self::over(stores::open(&StoreAddress::new(address))?))
     }
 
     /// Keeps sessions in memory, for tests. They are lost when the process ends.

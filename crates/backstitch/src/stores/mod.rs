@@ -61,8 +61,14 @@ pub enum StoresError {
         name: &'static str,
     },
     /// The store itself cannot be opened.
-    #[error(transparent)]
-    Open(#[from] OpenError),
+    #[error("the store {address} cannot be opened")]
+    Open {
+        /// The store.
+        address: StoreAddress,
+        /// The error of the store.
+        #[source]
+        source: OpenError,
+    },
 }
 
 impl StoresError {
@@ -70,7 +76,7 @@ impl StoresError {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::NoStateDirectory | Self::Unusable { .. } | Self::Network { .. } => ErrorCode::StoreLocation,
-            Self::Open(error) => error.code(),
+            Self::Open { source, .. } => source.code(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Opens stores by their addresses.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use backstitch_store::{Bundle, MemoryStore, SqliteStore};
@@ -59,22 +59,26 @@ impl fmt::Debug for OpenedStore {
 
 /// Opens a store for reading and writing, and creates it, and its directory, if it does not exist.
 pub fn open(address: &StoreAddress) -> Result<OpenedStore, StoresError> {
-    match absolute(address)? {
-        StoreAddress::File(path) => {
-            prepare(&path)?;
-            let store = SqliteStore::open(&path)?;
-            Ok(OpenedStore::over(StoreAddress::File(path), store))
-        }
-        StoreAddress::Memory => Ok(OpenedStore::in_memory()),
-        StoreAddress::Other { scheme } => Err(unknown(scheme).into()),
+    let unopened = |source| StoresError::Open { address: address.clone(), source };
+    let absolute = absolute(address).map_err(unopened)?;
+    if let Some(path) = absolute.path() {
+        prepare(path)?;
     }
+    open_by(absolute, SqliteStore::open).map_err(unopened)
 }
 
 /// Opens an existing store for reading. Nothing is changed, and every write is refused.
 pub fn open_read_only(address: &StoreAddress) -> Result<OpenedStore, OpenError> {
-    match absolute(address)? {
+    open_by(absolute(address)?, SqliteStore::open_read_only)
+}
+
+fn open_by(
+    address: StoreAddress,
+    open: fn(PathBuf) -> Result<SqliteStore, OpenError>,
+) -> Result<OpenedStore, OpenError> {
+    match address {
         StoreAddress::File(path) => {
-            let store = SqliteStore::open_read_only(&path)?;
+            let store = open(path.clone())?;
             Ok(OpenedStore::over(StoreAddress::File(path), store))
         }
         StoreAddress::Memory => Ok(OpenedStore::in_memory()),

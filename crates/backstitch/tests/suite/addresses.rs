@@ -63,7 +63,7 @@ impl backstitch::ports::RowSink for NoRows {
 fn an_address_of_another_kind_is_refused_without_its_password() {
     let address = StoreAddress::new("postgres://me:secret@localhost/sessions");
     let opened = stores::open(&address).unwrap_err();
-    assert!(matches!(&opened, StoresError::Open(error) if error.hint().is_some()), "{opened:?}");
+    assert!(matches!(&opened, StoresError::Open { source, .. } if source.hint().is_some()), "{opened:?}");
     assert_eq!(opened.code(), ErrorCode::StoreUnsupported);
     assert_eq!(stores::open_read_only(&address).unwrap_err().code(), ErrorCode::StoreUnsupported);
     assert!(stores::open_for_rescue(&address).is_err());

@@ -100,7 +100,7 @@ impl OpenStore {
 
     pub(crate) fn open(address: &StoreAddress) -> anyhow::Result<Self> {
         let opened = stores::open(address).map_err(|error| match error {
-            StoresError::Open(error) => unopened(address, error),
+            StoresError::Open { source, .. } => unopened(address, source),
             other => with_store_hint(other),
         });
         Self::over(opened?)
