@@ -11,7 +11,7 @@ use crate::id::ReservationId;
 ///
 /// `input_tokens` are all tokens sent and `output_tokens` all tokens received, with every provider. The other
 /// three token counts are parts of these two, so a limit on tokens means the same with and without a cache.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Amounts {
     /// Tokens sent to a model, including those that its provider read from or wrote to a cache.

@@ -13,6 +13,8 @@ use backstitch_core::ports::{
     IndexedSession, IndexedStatus, SessionCursor, SessionOrder, SessionPage, SessionQuery, StoreError,
 };
 use futures_util::future::join_all;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, RuntimeError};
 use crate::live::{fold_view, load_view};
@@ -229,7 +231,7 @@ pub enum IndexRepair {
 }
 
 /// What comparing the index with the journals has found.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IndexCheck {
     /// How many summaries were compared.
     pub compared: u64,
@@ -237,8 +239,9 @@ pub struct IndexCheck {
     pub differing: Vec<SessionId>,
     /// Sessions without a summary.
     pub unindexed: Vec<SessionId>,
-    /// Sessions whose journal cannot be folded.
-    pub unreadable: Vec<UnreadableSession>,
+    /// Sessions whose journal cannot be folded. A verification reports their damage.
+    #[serde(skip)]
+    pub unreadable: Vec<SessionId>,
     /// How many summaries were written.
     pub rebuilt: u64,
 }
@@ -257,8 +260,8 @@ impl Runtime {
             let (stored, expected) = match self.compare_summaries(session).await {
                 Ok(compared) => compared,
                 Err(RuntimeError::SessionNotFound { .. }) => continue,
-                Err(error) => {
-                    check.unreadable.push(UnreadableSession { session, error });
+                Err(_) => {
+                    check.unreadable.push(session);
                     continue;
                 }
             };

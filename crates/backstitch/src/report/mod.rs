@@ -8,21 +8,21 @@ mod look;
 mod people;
 mod store;
 
-pub use backstitch_runtime::Version;
+pub use backstitch_runtime::{IndexCheck, Version};
 pub use history::{
     ApplyReport, DiscardedEffect, FileRestoreReport, ForkReport, RestoredChange, RestoredEvent, RestoredFile,
     RestoredFiles, RewindReport,
 };
 pub use look::{
     CallAttempt, CallDecision, CallLine, CallPause, CallReport, CallState, CallStep, ChangedFile, DiffReport,
-    EvaluationReport, FileDetail, FileReport, ForkPoint, LastStop, ListOptions, ListedSession, LogLine,
-    MessageCounts, ModelUsage, PendingDecision, QueryRow, RecordEntry, RenderedRequest, RequestEntry,
-    RequestError, RequestForm, RequestReport, SessionList, SessionParts, SessionReport, UnreadableEntry,
-    UsageKey, UsageReport, UsageRow, UsageSum,
+    EvaluationReport, FileDetail, FileReport, LastStop, ListOptions, ListedSession, LogLine, MessageCounts,
+    ModelUsage, PendingDecision, QueryRow, RecordEntry, RenderedRequest, RequestEntry, RequestError,
+    RequestForm, RequestReport, SessionList, SessionParts, SessionReport, UnreadableEntry, UsageKey,
+    UsageReport, UsageRow, UsageSum,
 };
 pub use people::{ApprovalOutcome, DecidedCall, DecisionReport, ResolutionReport, SentItem};
 pub use store::{
-    BundleExport, GitExport, GitOmission, IndexState, MarkdownExport, RedactedRecords, SessionCopy,
-    SessionImport, SessionRedaction, SessionRemoval, SessionTransfer, StoreBackup, StoreCheck,
-    StoreCollection, StoreSalvage, UncoveredFile, WrongSnapshot,
+    BundleExport, GitExport, GitOmission, MarkdownExport, RedactedRecords, SessionCopy, SessionImport,
+    SessionRedaction, SessionRemoval, SessionTransfer, StoreBackup, StoreCheck, StoreCollection,
+    StoreSalvage, UncoveredFile, WrongSnapshot,
 };

@@ -178,7 +178,7 @@ impl SessionPaused {
 /// }
 /// assert!(resumes(PauseReason::Asked) && !resumes(PauseReason::Approval));
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PauseReason {
     /// A call needs approval.

@@ -212,7 +212,7 @@ impl CallFinished {
 }
 
 /// A file that was not saved before a restore.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OmittedFile {
     /// Path in the workspace.
     pub path: String,
@@ -222,7 +222,7 @@ pub struct OmittedFile {
 }
 
 /// Whether a call's changes are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallVerdict {
     /// The changes are kept.

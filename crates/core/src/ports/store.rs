@@ -25,7 +25,7 @@ use crate::time::Timestamp;
 pub struct FenceToken(pub u64);
 
 /// Name of the holder of a session, for people.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct Owner(String);
 

@@ -16,7 +16,7 @@ use crate::object::ObjectId;
 use crate::time::Timestamp;
 
 /// Status of a call. It is never stored: it follows from the presence of the result.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallStatus {
     /// The call has no result yet.

@@ -1,7 +1,5 @@
 //! Everything that is recorded about one call.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -40,7 +38,6 @@ pub struct CallReport {
     /// The arguments that ran, if a person edited them.
     pub edited: Option<Value>,
     /// Its effect class.
-    #[schemars(with = "Option<String>")]
     pub effect: Option<Effect>,
     /// Its runs.
     pub attempts: Vec<CallAttempt>,
@@ -58,7 +55,6 @@ pub struct CallReport {
     /// The session of a sub-agent.
     pub sub_agent: Option<SessionId>,
     /// What was charged for it. Amounts of zero are left out.
-    #[schemars(with = "BTreeMap<String, u64>")]
     pub spent: Amounts,
     /// The request whose answer asked for it. All calls of the answer share it.
     pub request: Option<ModelUsage>,
@@ -115,15 +111,12 @@ pub struct CallAttempt {
     /// When it ended.
     pub finished_at: Option<Timestamp>,
     /// Whether its changes are kept; `None` if no end is recorded.
-    #[schemars(with = "Option<String>")]
     pub outcome: Option<CallVerdict>,
     /// How long it took, in microseconds.
     pub elapsed_micros: Option<u64>,
     /// The files as a failed attempt left them.
-    #[schemars(with = "Option<JsonObject>")]
     pub rescue: Option<WorkspaceRoot>,
     /// Files that the rescue omits because of their size; `None` if no end is recorded.
-    #[schemars(with = "Option<Vec<JsonObject>>")]
     pub left_out: Option<Vec<OmittedFile>>,
 }
 
@@ -133,7 +126,6 @@ pub struct CallPause {
     /// When it began.
     pub at: Timestamp,
     /// What the session waited for.
-    #[schemars(with = "String")]
     pub reason: PauseReason,
 }
 
@@ -166,6 +158,5 @@ pub struct ModelUsage {
     /// The model.
     pub model: String,
     /// What the answer used. Amounts of zero are left out.
-    #[schemars(with = "BTreeMap<String, u64>")]
     pub usage: Amounts,
 }

@@ -58,7 +58,6 @@ pub struct ChangedFile {
     /// Path in the workspace.
     pub path: String,
     /// Kind of difference.
-    #[schemars(with = "String")]
     pub change: ChangeKind,
     /// The difference of its lines, as a unified diff; `null` for a file that is not text or too large. Left out where only names
     /// were asked for.

@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::JsonObject;
 use crate::budget::Amounts;
 use crate::id::SessionId;
-use crate::journal::{EvaluationOutcome, Origin, PauseReason, Position, SessionFailure, SessionStopped};
+use crate::journal::{
+    EvaluationOutcome, Origin, PauseReason, Point, Position, SessionFailure, SessionStopped,
+};
 use crate::ports::{IndexedSession, IndexedStatus, OriginKind, Owner, SessionQuery};
 use crate::report::Version;
 use crate::time::Timestamp;
@@ -94,10 +96,8 @@ pub struct ListedSession {
     /// The number of its records.
     pub records: Position,
     /// What it is doing.
-    #[schemars(with = "String")]
     pub status: IndexedStatus,
     /// How its latest evaluation ended; `None` while that is open.
-    #[schemars(with = "Option<String>")]
     pub outcome: Option<EvaluationOutcome>,
     /// The first message of the user, in a line.
     pub mission: Arc<str>,
@@ -110,17 +110,15 @@ pub struct ListedSession {
     /// Its labels.
     pub tags: BTreeMap<String, String>,
     /// The process that holds it.
-    #[schemars(with = "Option<String>")]
     pub holder: Option<Owner>,
     /// Whether items wait in its inbox.
     pub waiting: bool,
     /// How it came to be.
-    #[schemars(with = "String")]
     pub origin: OriginKind,
     /// The session that it comes from.
     pub parent: Option<SessionId>,
     /// Where a fork begins.
-    pub fork_of: Option<ForkPoint>,
+    pub fork_of: Option<Point>,
     /// What keeps its latest evaluation from its answer.
     #[schemars(with = "Option<JsonObject>")]
     pub failure: Option<SessionFailure>,
@@ -130,21 +128,10 @@ pub struct ListedSession {
     /// The number of its turns.
     pub turns: u64,
     /// What it has spent, with its sub-agents. Amounts of zero are left out.
-    #[schemars(with = "BTreeMap<String, u64>")]
     pub spent: Amounts,
     /// What a paused session waits for. Left out for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub reason: Option<PauseReason>,
-}
-
-/// A position of a session that another one begins at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ForkPoint {
-    /// The session.
-    pub session: SessionId,
-    /// The cut in its journal.
-    pub position: Position,
 }
 
 impl From<IndexedSession> for ListedSession {
@@ -152,7 +139,7 @@ impl From<IndexedSession> for ListedSession {
         let status = indexed.status();
         let IndexedSession { summary, holder, has_waiting } = indexed;
         let fork_of = match summary.origin {
-            Origin::Fork { session, position } => Some(ForkPoint { session, position }),
+            Origin::Fork { session, position } => Some(Point { session, position }),
             _ => None,
         };
         Self {

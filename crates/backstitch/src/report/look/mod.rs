@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 pub use call::{CallAttempt, CallDecision, CallPause, CallReport, CallState, CallStep, ModelUsage};
 pub use files::{ChangedFile, DiffReport, FileDetail, FileReport, MessageCounts};
-pub use list::{ForkPoint, ListOptions, ListedSession, SessionList, UnreadableEntry};
+pub use list::{ListOptions, ListedSession, SessionList, UnreadableEntry};
 pub use log::LogLine;
 pub use request::{RenderedRequest, RequestError, RequestForm, RequestReport};
 pub use rows::QueryRow;

@@ -46,7 +46,6 @@ pub struct SessionReport {
     #[schemars(with = "Vec<JsonObject>")]
     pub pauses: Vec<Arc<SessionPaused>>,
     /// What it has spent. Amounts of zero are left out.
-    #[schemars(with = "BTreeMap<String, u64>")]
     pub spent: Amounts,
     /// The messages of the conversation, as they are recorded.
     #[schemars(with = "Vec<JsonObject>")]
@@ -54,7 +53,6 @@ pub struct SessionReport {
     /// The calls of the conversation.
     pub calls: Vec<CallLine>,
     /// Its files, as far as they are known.
-    #[schemars(with = "Option<JsonObject>")]
     pub root: Option<WorkspaceRoot>,
     /// What keeps its latest evaluation from its answer.
     #[schemars(with = "Option<JsonObject>")]
@@ -87,7 +85,6 @@ pub struct CallLine {
     /// The tool.
     pub name: String,
     /// How far it has come.
-    #[schemars(with = "String")]
     pub status: CallStatus,
     /// Its boundaries, if it was started.
     #[schemars(with = "Option<JsonObject>")]
@@ -125,7 +122,6 @@ pub struct EvaluationReport {
     /// The number of its responses.
     pub turns: u64,
     /// How it ended; `None` while it is open.
-    #[schemars(with = "Option<String>")]
     pub outcome: Option<EvaluationOutcome>,
     /// Why it failed.
     #[schemars(with = "Option<JsonObject>")]
@@ -153,7 +149,6 @@ pub struct PendingDecision {
     /// The session that records the decision: this one, or a child session of one of its calls.
     pub session: SessionId,
     /// What has to be decided.
-    #[schemars(with = "String")]
     pub reason: PauseReason,
     /// Details for a person.
     pub detail: String,

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use backstitch_runtime::IndexCheck;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +40,7 @@ pub struct StoreCheck {
     /// Sessions that were removed.
     pub removed: Vec<RemovedSession>,
     /// Comparison of the index with the journals.
-    pub index: IndexState,
+    pub index: IndexCheck,
 }
 
 /// A snapshot that differs from its journal, or is damaged.
@@ -58,19 +59,6 @@ pub struct RedactedRecords {
     pub session: SessionId,
     /// Positions of the records.
     pub positions: Vec<Position>,
-}
-
-/// Comparison of the index with the journals.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct IndexState {
-    /// Number of summaries that were compared.
-    pub compared: u64,
-    /// Sessions whose summary differs from their journal.
-    pub differing: Vec<SessionId>,
-    /// Sessions without a summary.
-    pub unindexed: Vec<SessionId>,
-    /// Number of summaries that were written again.
-    pub rebuilt: u64,
 }
 
 /// What a salvage has copied and lost.

@@ -4,9 +4,7 @@ mod check;
 mod erase;
 mod moving;
 
-pub use check::{
-    IndexState, RedactedRecords, StoreBackup, StoreCheck, StoreCollection, StoreSalvage, WrongSnapshot,
-};
+pub use check::{RedactedRecords, StoreBackup, StoreCheck, StoreCollection, StoreSalvage, WrongSnapshot};
 pub use erase::{SessionRedaction, SessionRemoval};
 pub use moving::{
     BundleExport, GitExport, GitOmission, MarkdownExport, SessionCopy, SessionImport, SessionTransfer,

@@ -119,7 +119,6 @@ pub struct UncoveredFile {
     /// Path in the workspace.
     pub path: String,
     /// Why it is not covered.
-    #[schemars(with = "String")]
     pub reason: UncoveredReason,
 }
 

@@ -3,7 +3,7 @@
 use backstitch_runtime::{IndexCheck, IndexProgress, IndexRepair, SnapshotState, check_snapshot};
 
 use crate::ports::Progress;
-use crate::report::{IndexState, RedactedRecords, StoreCheck, Version, WrongSnapshot};
+use crate::report::{RedactedRecords, StoreCheck, Version, WrongSnapshot};
 use crate::{Runtime, RuntimeError};
 
 impl Runtime {
@@ -66,12 +66,7 @@ impl Runtime {
             redacted: report.redacted.into_iter().map(records_of).collect(),
             redacted_objects: report.redacted_objects,
             removed: report.removed,
-            index: IndexState {
-                compared: index.compared,
-                differing: index.differing,
-                unindexed: index.unindexed,
-                rebuilt: index.rebuilt,
-            },
+            index,
         })
     }
 
