@@ -102,20 +102,6 @@ impl ProviderDefinition {
         self
     }
 
-    /// Adds a header. `${VARIABLE}` in its value stands for an environment variable.
-    #[must_use]
-    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.headers.insert(name.into(), value.into());
-        self
-    }
-
-    /// Sets the format of requests.
-    #[must_use]
-    pub fn with_format(mut self, format: ProviderFormat) -> Self {
-        self.format = format;
-        self
-    }
-
     /// Returns the environment variables of the key and of headers.
     pub fn variables(&self) -> Vec<String> {
         let of_headers = headers::variables(&self.headers).map(str::to_owned);

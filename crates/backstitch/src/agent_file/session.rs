@@ -11,7 +11,7 @@ use super::definition::AgentDefinition;
 use super::error::AgentFileError;
 use crate::RuntimeError;
 use crate::journal::{Note, Position, RecordBody};
-use crate::ports::{Sandbox, SandboxMode, SandboxSockets, Store, fetch_large};
+use crate::ports::{Sandbox, Store, fetch_large};
 use crate::view::JournalView;
 
 /// Topic of a note that holds a definition.
@@ -97,23 +97,10 @@ impl AgentDefinition {
     /// sessions.
     pub fn confine(&mut self, limit: &Sandbox) {
         let mut sandbox = self.sandbox.take().unwrap_or_default();
-        let strictness = |mode: SandboxMode| match mode {
-            SandboxMode::Off => 0,
-            SandboxMode::Workspace => 1,
-            SandboxMode::ReadOnly => 2,
-        };
-        if strictness(limit.mode) > strictness(sandbox.mode) {
-            sandbox.mode = limit.mode;
-        }
+        sandbox.mode = sandbox.mode.max(limit.mode);
         sandbox.network &= limit.network || sandbox.is_off();
-        let openness = |sockets: SandboxSockets| match sockets {
-            SandboxSockets::Off => 0,
-            SandboxSockets::Inside => 1,
-            SandboxSockets::On => 2,
-        };
-        let (own, allowed) = (sandbox.allowed_sockets(), limit.allowed_sockets());
         if !sandbox.is_off() {
-            sandbox.sockets = Some(if openness(allowed) < openness(own) { allowed } else { own });
+            sandbox.sockets = Some(sandbox.allowed_sockets().min(limit.allowed_sockets()));
         }
         sandbox.terminals &= limit.terminals || limit.is_off();
         // Its paths are those of another machine.
@@ -125,6 +112,7 @@ impl AgentDefinition {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ports::SandboxSockets;
 
     fn confined(own: Option<Sandbox>, limit: &Sandbox) -> Sandbox {
         let mut definition = AgentDefinition { sandbox: own, ..AgentDefinition::default() };

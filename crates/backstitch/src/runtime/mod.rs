@@ -26,11 +26,8 @@ use crate::workspace_event::WorkspaceEvent;
 
 pub use find::{FindError, IdPart};
 pub use history::interrupted_applies;
-pub use look::{
-    EvaluationTurns, LogEntry, LogFilter, OpenProgram, SessionAt, SessionIndex, SessionLog, cost, is_failure,
-    money, pending_decisions,
-};
-pub use store::{CollectOptions, ImportOptions, RemoveOptions, SessionBundle};
+pub use look::*;
+pub use store::*;
 
 /// Sessions on a store, whose agents may name models and directories.
 ///

@@ -48,49 +48,39 @@ impl Files {
 
     fn explained(&self, error: &FilesystemError) -> ToolError {
         let (kind, advice) = match error {
-            FilesystemError::NotFound { path } => ("not_found", self.nearby(path)),
+            FilesystemError::NotFound { path } => {
+                return advised("not_found", error, &self.nearby(path).unwrap_or_default());
+            }
             FilesystemError::Exists { .. } => {
-                ("exists", Some("choose another path, or delete the existing one first".to_owned()))
+                ("exists", "choose another path, or delete the existing one first")
             }
             FilesystemError::IsDirectory { .. } => {
-                ("is_directory", Some("use the path of a file, or list the directory".to_owned()))
+                ("is_directory", "use the path of a file, or list the directory")
             }
-            FilesystemError::NotDirectory { .. } => {
-                ("not_directory", Some("use the path of a directory".to_owned()))
-            }
-            FilesystemError::NotEmpty { .. } => ("not_empty", None),
-            FilesystemError::Outside { .. } => {
-                ("outside", Some("only files of the workspace can be used".to_owned()))
-            }
-            FilesystemError::Reserved { .. } => ("reserved", Some("leave it alone".to_owned())),
+            FilesystemError::NotDirectory { .. } => ("not_directory", "use the path of a directory"),
+            FilesystemError::NotEmpty { .. } => ("not_empty", ""),
+            FilesystemError::Outside { .. } => ("outside", "only files of the workspace can be used"),
+            FilesystemError::Reserved { .. } => ("reserved", "leave it alone"),
             FilesystemError::Repository { .. } => (
                 "repository",
-                Some(
-                    "use git commands for the repository, and ask the user to change its settings or hooks"
-                        .to_owned(),
-                ),
+                "use git commands for the repository, and ask the user to change its settings or hooks",
             ),
-            FilesystemError::Special { .. } => {
-                ("special", Some("use the target of a link, or a regular file".to_owned()))
-            }
-            FilesystemError::ReadOnly { .. } => ("read_only", None),
-            FilesystemError::TooLarge { .. } => ("too_large", Some("work on a smaller file".to_owned())),
-            FilesystemError::InvalidPath(_) => ("invalid_path", None),
+            FilesystemError::Special { .. } => ("special", "use the target of a link, or a regular file"),
+            FilesystemError::ReadOnly { .. } => ("read_only", ""),
+            FilesystemError::TooLarge { .. } => ("too_large", "work on a smaller file"),
+            FilesystemError::InvalidPath(_) => ("invalid_path", ""),
             FilesystemError::NotText { path } => {
                 let text = format!(
                     "{path}: it is not UTF-8 text, so it cannot be shown or edited; stat returns its size"
                 );
                 return ToolError::of_kind("not_text", text);
             }
-            FilesystemError::Edit { .. } => ("edit_does_not_fit", None),
-            FilesystemError::Pattern { .. } => ("invalid_pattern", None),
+            FilesystemError::Edit { .. } => ("edit_does_not_fit", ""),
+            FilesystemError::Pattern { .. } => ("invalid_pattern", ""),
             FilesystemError::Revoked { .. } => return ToolError::Revoked,
-            _ => ("io", None),
+            _ => ("io", ""),
         };
-        match advice {
-            Some(advice) => ToolError::of_kind(kind, format_args!("{error}; {advice}")),
-            None => ToolError::of_kind(kind, error),
-        }
+        advised(kind, error, advice)
     }
 
     /// Lists the nearest existing directory above a missing path.
@@ -114,6 +104,11 @@ impl Files {
         names.truncate(SHOWN_NAMES);
         Some(format!("the directory {directory} holds {}{more}", names.join(", ")))
     }
+}
+
+fn advised(kind: &str, error: &FilesystemError, advice: &str) -> ToolError {
+    let separator = if advice.is_empty() { "" } else { "; " };
+    ToolError::of_kind(kind, format_args!("{error}{separator}{advice}"))
 }
 
 /// Returns a name that shows its kind: that of a directory ends in `/`.

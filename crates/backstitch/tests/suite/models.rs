@@ -245,9 +245,9 @@ fn a_built_in_provider_is_replaced_on_purpose_only() {
 
 #[test]
 fn an_own_provider_is_a_value_in_rust() {
-    let work = ProviderDefinition::new("work", "http://127.0.0.1:1/v1")
-        .with_format(ProviderFormat::Anthropic)
-        .with_header("X-Team", "tailors");
+    let mut work = ProviderDefinition::new("work", "http://127.0.0.1:1/v1");
+    work.format = ProviderFormat::Anthropic;
+    work.headers.insert("X-Team".to_owned(), "tailors".to_owned());
     let identity = work.model("large").unwrap().model().unwrap();
     assert_eq!((identity.provider.as_str(), identity.model.as_str()), ("work", "large"));
     assert!(ProviderDefinition::new("openai", "http://127.0.0.1:1").model("m").is_err());

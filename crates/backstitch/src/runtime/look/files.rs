@@ -7,7 +7,7 @@ use backstitch_runtime::{PointSpec, RuntimeError, SystemClock, locate};
 use serde_json::Value;
 use similar::TextDiff;
 
-use super::point::LocatedPoint;
+use super::point::view_at;
 use crate::filesystem::format;
 use crate::journal::{WorkspaceRevision, WorkspaceRoot};
 use crate::ports::{FilePath, ObjectOverlay, Objects, PathChange, WorkspaceError};
@@ -29,9 +29,9 @@ impl Runtime {
         detail: FileDetail,
     ) -> Result<DiffReport, RuntimeError> {
         let (store, objects) = (&*self.store.store, &*self.store.objects);
-        let from = LocatedPoint::find(store, view, from).await?;
-        let to = LocatedPoint::find(store, view, to).await?;
-        let [old, new] = [&from, &to].map(|point| point.files().map(|files| files.root));
+        let (from, old) = view_at(store, view, from).await?;
+        let (to, new) = view_at(store, view, to).await?;
+        let [old, new] = [old, new].map(|files| files.map(|files| files.root));
         let changes = match (old, new) {
             (Some(old), Some(new)) => format::diff(objects, old, new)?,
             _ => Vec::new(),
@@ -39,7 +39,6 @@ impl Runtime {
         let mut files = changed_files(objects, old, new, changes, detail)?;
         // Here a difference is never left out.
         files.iter_mut().for_each(|file| _ = file.diff.get_or_insert(None));
-        let (from, to) = (from.into_view(store, view).await?, to.into_view(store, view).await?);
         Ok(DiffReport {
             v: Version,
             session: view.session_id(),

@@ -1,45 +1,23 @@
 //! A point of a session that is shown or compared.
 
-use backstitch_runtime::{PointSpec, ResolvedPoint, RuntimeError, load_view, locate_with_view};
+use backstitch_runtime::{PointSpec, RuntimeError, load_view, locate_with_view};
 
 use crate::journal::WorkspaceRevision;
 use crate::ports::Store;
 use crate::view::JournalView;
 
-/// A point, and its view if that was needed to find it. Loading a view takes long in a long session, so none is loaded
-/// twice.
-pub(super) struct LocatedPoint {
-    point: ResolvedPoint,
-    view: Option<JournalView>,
-}
-
-impl LocatedPoint {
-    /// Finds a point of the session whose view at its head is given.
-    pub(super) async fn find(
-        store: &dyn Store,
-        head: &JournalView,
-        spec: &PointSpec,
-    ) -> Result<Self, RuntimeError> {
-        let (point, view) = locate_with_view(store, head, spec).await?;
-        Ok(Self { point, view })
-    }
-
-    /// The files at the point, as far as they are known.
-    pub(super) fn files(&self) -> Option<WorkspaceRevision> {
-        self.point.files
-    }
-
-    /// Returns the view at the point.
-    pub(super) async fn into_view(
-        self,
-        store: &dyn Store,
-        head: &JournalView,
-    ) -> Result<JournalView, RuntimeError> {
-        let Self { point, view } = self;
-        match view {
-            Some(view) => Ok(view),
-            None if point.session == head.session_id() && point.cut == head.head() => Ok(head.clone()),
-            None => load_view(store, point.session, Some(point.cut)).await,
-        }
-    }
+/// Returns the view at a point of the session whose view at its head is given, and the files there, as far as they are known.
+/// Loading a view takes long in a long session, so none is loaded twice.
+pub(super) async fn view_at(
+    store: &dyn Store,
+    head: &JournalView,
+    spec: &PointSpec,
+) -> Result<(JournalView, Option<WorkspaceRevision>), RuntimeError> {
+    let (point, view) = locate_with_view(store, head, spec).await?;
+    let view = match view {
+        Some(view) => view,
+        None if point.session == head.session_id() && point.cut == head.head() => head.clone(),
+        None => load_view(store, point.session, Some(point.cut)).await?,
+    };
+    Ok((view, point.files))
 }

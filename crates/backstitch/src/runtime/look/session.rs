@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::files::paths;
-use super::point::LocatedPoint;
+use super::point::view_at;
 use crate::agent_file::recorded_definition;
 use crate::approval::ApprovalRule;
 use crate::journal::{InnerMessage, WorkspaceRevision};
@@ -40,11 +40,7 @@ impl Runtime {
         let store = &*self.store.store;
         let (view, files) = match point {
             None => (head.clone(), head.files()),
-            Some(point) => {
-                let found = LocatedPoint::find(store, head, point).await?;
-                let files = found.files();
-                (found.into_view(store, head).await?, files)
-            }
+            Some(point) => view_at(store, head, point).await?,
         };
         let holder = store.holder(head.session_id()).await?;
         let driver = if holder.is_some() { DriverPresence::Present } else { DriverPresence::Absent };

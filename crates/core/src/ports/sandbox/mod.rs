@@ -15,16 +15,16 @@ pub use refusal::SandboxRefusal;
 use crate::text_form::words;
 
 words! {
-    /// Files that processes may write.
+    /// Files that processes may write, the strictest mode last.
     #[derive(Default)]
     SandboxMode = "sandbox" {
+        /// Everything that the user may write.
+        #[default]
+        Off = "off",
         /// The workspace, and a temporary directory that is removed after the call.
         Workspace = "workspace",
         /// Only a temporary directory that is removed after the call.
         ReadOnly = "read-only",
-        /// Everything that the user may write.
-        #[default]
-        Off = "off",
     }
 }
 
@@ -65,7 +65,7 @@ words! {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self", deny_unknown_fields, default = "Sandbox::of_table")]
 pub struct Sandbox {
-    /// Files that processes may write.
+    /// Files that processes may write, the strictest mode last.
     pub mode: SandboxMode,
     /// Further files and directories that they may write, such as the cache of a package manager.
     #[serde(skip_serializing_if = "Vec::is_empty")]
