@@ -93,7 +93,7 @@ impl HostAdapters {
         files: SessionFiles,
     ) -> Result<OpenedWorkspace, BoxError> {
         let (options, store) = (self.options(spec, session)?, self.store.address.clone());
-        let opening = move || -> Result<OpenedWorkspace, BoxError> {
+        blocking(move || {
             let directory = &options.root;
             match &files {
                 SessionFiles::Known { directory: known } => {
@@ -105,8 +105,8 @@ impl HostAdapters {
             check_apart(directory, &store)?;
             let workspace: Arc<dyn Workspace> = Arc::new(HostWorkspace::open(options)?);
             Ok(workspace.into())
-        };
-        blocking(opening).await
+        })
+        .await
     }
 
     /// Opens a directory only to capture it, as fast as possible. It has to exist.
@@ -120,11 +120,11 @@ impl HostAdapters {
         // Captures leave out what would be removed.
         options.sweeps = false;
         let store = self.store.address.clone();
-        let opening = move || -> Result<Arc<HostWorkspace>, BoxError> {
+        blocking(move || {
             check_apart(&options.root, &store)?;
             Ok(Arc::new(HostWorkspace::open(options)?))
-        };
-        blocking(opening).await
+        })
+        .await
     }
 
     /// Makes a copy for a new session, sets it up, and opens it.
@@ -148,11 +148,11 @@ impl HostAdapters {
             None => Some(create_once(&self.temporary.copies)?.join("copies")),
         };
         let project = project.to_owned();
-        let copying = move || -> Result<ProjectCopy, BoxError> {
+        blocking(move || {
             check_apart(&project, &store)?;
             Ok(isolated::copy_for(place, &own, &project, session)?)
-        };
-        blocking(copying).await
+        })
+        .await
     }
 
     /// Sets up a new copy, and opens it. The copy is claimed as long as it is open.
@@ -167,12 +167,12 @@ impl HostAdapters {
         options.root.clone_from(&copy.directory);
         options.companion = Some(copy.clone());
         let project = spec.path.clone();
-        let opening = move || -> Result<OpenedWorkspace, BoxError> {
+        blocking(move || {
             let isolation = Isolation { project: project.canonicalize()?, left_out: copy.left_out.clone() };
             let workspace = Arc::new(HostWorkspace::open(options)?);
             Ok(OpenedWorkspace { workspace, isolation: Some(isolation) })
-        };
-        blocking(opening).await
+        })
+        .await
     }
 
     /// Creates the directory of a copy again if it was deleted, without files.
@@ -206,7 +206,7 @@ impl HostAdapters {
         let unclaimed = blocking(move || Ok(isolated::unclaimed(&own, &project))).await?;
         let known = self.store.store.sessions().await?;
         let report = self.report.clone();
-        let removing = move || {
+        blocking(move || {
             let known: HashSet<String> = known.iter().map(ToString::to_string).collect();
             for copy in unclaimed {
                 if copy.session().is_some_and(|session| known.contains(session)) {
@@ -218,8 +218,8 @@ impl HostAdapters {
                 }
             }
             Ok(())
-        };
-        blocking(removing).await
+        })
+        .await
     }
 
     /// Returns the directory of a whole copy of this store's sessions.

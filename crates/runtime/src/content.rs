@@ -35,7 +35,7 @@ pub(crate) fn storable(value: Value) -> Value {
 }
 
 /// Returns the arguments of a message with a call, which has all of its content.
-pub(crate) fn arguments_of(message: &InnerMessage) -> Value {
+pub fn arguments_of(message: &InnerMessage) -> Value {
     let arguments = message.message.option_call().map(|call| &call.arguments);
     match arguments.map(|arguments| (arguments.object(), arguments.text())) {
         Some((Some(object), _)) => Value::Object(object.clone()),

@@ -53,7 +53,7 @@ pub use agent::{
 };
 pub use checkpoint::{CheckpointError, CheckpointHandler, FileCheckpointHandler};
 pub use clock::SystemClock;
-pub use content::with_content;
+pub use content::{arguments_of, with_content};
 pub use contract::{InvalidSchema, OutputContract};
 pub use driver::Driver;
 pub use engine::{

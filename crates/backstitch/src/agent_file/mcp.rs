@@ -115,7 +115,7 @@ impl McpDefinition {
             Problem::check([
                 (name, name.is_empty() || !name.bytes().all(is_token), "this is not a name of a header"),
                 (name, is_reserved, "the protocol sets this header"),
-                (name, HeaderSource::of(source).is_none(), no_source),
+                (name, header_source(source).is_none(), no_source),
             ])
             .map_err(|problem| problem.below(&["headers".to_owned()]))?;
         }
@@ -124,7 +124,7 @@ impl McpDefinition {
 
     /// Returns the variables whose values the server receives.
     pub fn variables(&self) -> Vec<&str> {
-        let of_headers = self.headers.values().filter_map(|text| Some(HeaderSource::of(text)?.variable));
+        let of_headers = self.headers.values().filter_map(|text| Some(header_source(text)?.1));
         self.env.values().map(String::as_str).chain(of_headers).collect()
     }
 
@@ -134,22 +134,13 @@ impl McpDefinition {
     }
 }
 
-/// Where the value of a header comes from: `VARIABLE`, or a word before it, such as `Bearer VARIABLE`.
-struct HeaderSource<'a> {
-    /// The text before the value, with a space at its end if there is one.
-    #[cfg_attr(not(all(feature = "mcp", unix)), expect(dead_code, reason = "only a server receives it"))]
-    before: &'a str,
-    variable: &'a str,
-}
-
-impl<'a> HeaderSource<'a> {
-    fn of(text: &'a str) -> Option<Self> {
-        let start = text.rfind(' ').map_or(0, |space| space + 1);
-        let (before, variable) = text.split_at(start);
-        let is_word = before.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b' ');
-        // Capitals only: a token that was written in place of a name is noticed.
-        (is_variable(variable) && is_word && before.len() <= 32).then_some(Self { before, variable })
-    }
+/// Splits the source of a header, `VARIABLE` or a word before it such as `Bearer VARIABLE`: into the text before the value, with
+/// its space, and the variable.
+fn header_source(text: &str) -> Option<(&str, &str)> {
+    let (before, variable) = text.split_at(text.rfind(' ').map_or(0, |space| space + 1));
+    let is_word = before.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b' ');
+    // Capitals only: a token that was written in place of a name is noticed.
+    (is_variable(variable) && is_word && before.len() <= 32).then_some((before, variable))
 }
 
 impl AgentDefinition {
@@ -193,7 +184,7 @@ mod servers {
 
     use super::super::offered::{below, inside};
     use super::{
-        AgentDefinition, AgentFileError, BuildOptions, HeaderSource, McpDefinition, Problem, Tool, value_of,
+        AgentDefinition, AgentFileError, BuildOptions, McpDefinition, Problem, Tool, header_source, value_of,
     };
 
     impl McpDefinition {
@@ -217,9 +208,9 @@ mod servers {
                 None => ServerSpec::program(&self.name, &self.command),
             };
             for (name, text) in &self.headers {
-                let Some(source) = HeaderSource::of(text) else { continue };
-                if let Some(value) = value("headers", name, source.variable)? {
-                    spec = spec.with_header(name, format!("{}{}", source.before, value.trim()));
+                let Some((before, variable)) = header_source(text) else { continue };
+                if let Some(value) = value("headers", name, variable)? {
+                    spec = spec.with_header(name, format!("{before}{}", value.trim()));
                 }
             }
             spec.timeout = self.timeout.map(|timeout| timeout.0);

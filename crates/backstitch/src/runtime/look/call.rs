@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use backstitch_runtime::{RuntimeError, with_content};
+use backstitch_runtime::{RuntimeError, arguments_of, with_content};
 use serde_json::Value;
 
 use super::call_span::{CallSpan, find_span};
@@ -222,13 +222,9 @@ async fn add_message(
     if message.message.option_call().is_some_and(|asked| asked.invocation_id == call) {
         let message = with_content(store, message).await?;
         if let Some(asked) = message.message.option_call() {
-            report.arguments = match asked.arguments.object() {
-                Some(object) => Value::Object(object.clone()),
-                // Arguments that are not a JSON object are shown as text.
-                None => Value::String(asked.arguments.text().into_owned()),
-            };
             report.name.clone_from(&asked.option_name);
         }
+        report.arguments = arguments_of(&message);
         (report.turn, report.asked_at) = (message.turn, Some(record.at));
     } else if message.tool_call_id() == Some(call) {
         let message = with_content(store, message).await?;

@@ -41,22 +41,19 @@ impl Runtime {
         };
         let RequestReplay { recorded, rendered, is_redacted } = replay;
         let body = rendered.body.as_deref();
+        let form = |digest, length, renderer: &Option<String>| RequestForm {
+            digest,
+            length,
+            renderer: renderer.clone(),
+        };
         let report = RequestReport {
             v: Version,
             evaluation: recorded.evaluation_id,
             turn: recorded.turn,
             provider: recorded.provider.clone(),
             model: recorded.model.clone(),
-            recorded: RequestForm {
-                digest: recorded.digest,
-                length: recorded.length,
-                renderer: recorded.renderer.clone(),
-            },
-            rendered: RequestForm {
-                digest: rendered.digest,
-                length: rendered.length,
-                renderer: rendered.renderer.clone(),
-            },
+            recorded: form(recorded.digest, recorded.length, &recorded.renderer),
+            rendered: form(rendered.digest, rendered.length, &rendered.renderer),
             agrees,
             redacted: is_redacted,
             verdict,

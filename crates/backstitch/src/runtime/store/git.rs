@@ -10,12 +10,11 @@ use backstitch_runtime::one_line;
 use backstitch_workspace::export::{
     Author, ExportCommit, ExportError, ExportReport, LeftOutReason, git, partial_path,
 };
-use backstitch_workspace::{Coverage, InvalidCoverage};
+use backstitch_workspace::Coverage;
 
 use super::blocking;
 use crate::id::{CallId, SessionId};
-use crate::journal::WorkspaceRoot;
-use crate::object::ObjectId;
+use crate::journal::{WorkspaceRevision, WorkspaceRoot};
 use crate::ports::{Objects, OpenError, StoreError, UncoveredReason};
 use crate::report::{GitExport, GitOmission, UncoveredFile, Version};
 use crate::session::BoxError;
@@ -95,9 +94,9 @@ impl History {
         for checkpoint in view.checkpoints() {
             let started = view.call(checkpoint.call_id).and_then(|call| Some(call.intent.as_ref()?.at));
             let started = started.unwrap_or(created);
-            if let Some(before) = checkpoint.before.root.filter(|root| last != Some(*root)) {
-                let coverage = checkpoint.before.coverage;
-                history.add_observed(objects, view, (before, coverage), started, &mut last)?;
+            if let Some(root) = checkpoint.before.root.filter(|root| last != Some(*root)) {
+                let before = WorkspaceRevision { root, coverage: checkpoint.before.coverage };
+                history.add_observed(objects, view, before, started, &mut last)?;
             }
             let Some((after, root)) = checkpoint.after.and_then(|after| Some((after, after.root?))) else {
                 continue;
@@ -105,7 +104,7 @@ impl History {
             if is_kept(objects, root)? {
                 let time = checkpoint.recorded_at.unwrap_or(started);
                 let message = message(view, &transcript, &checkpoint);
-                history.add(objects, (root, after.coverage), message, time)?;
+                history.add(objects, WorkspaceRevision { root, coverage: after.coverage }, message, time)?;
                 last = Some(root);
             } else {
                 history.pruned.push((checkpoint.call_id, root));
@@ -113,7 +112,7 @@ impl History {
         }
         if let Some(files) = view.files().filter(|files| last != Some(files.root)) {
             let time = view.recorded_at().unwrap_or(created);
-            history.add_observed(objects, view, (files.root, files.coverage), time, &mut last)?;
+            history.add_observed(objects, view, files, time, &mut last)?;
         }
         Ok(history)
     }
@@ -123,11 +122,11 @@ impl History {
         &mut self,
         objects: &dyn Objects,
         view: &JournalView,
-        (root, coverage): (WorkspaceRoot, Option<ObjectId>),
+        files: WorkspaceRevision,
         time: Timestamp,
         last: &mut Option<WorkspaceRoot>,
     ) -> Result<(), RuntimeError> {
-        if !is_kept(objects, root)? {
+        if !is_kept(objects, files.root)? {
             return Ok(());
         }
         let subject = match self.commits.is_empty() {
@@ -135,26 +134,23 @@ impl History {
             false => "files changed outside of calls",
         };
         let message = format!("{subject}\n\nSession: {}\n", view.session_id());
-        self.add(objects, (root, coverage), message, time)?;
-        *last = Some(root);
+        self.add(objects, files, message, time)?;
+        *last = Some(files.root);
         Ok(())
     }
 
     fn add(
         &mut self,
         objects: &dyn Objects,
-        (root, coverage): (WorkspaceRoot, Option<ObjectId>),
+        WorkspaceRevision { root, coverage }: WorkspaceRevision,
         message: String,
         time: Timestamp,
     ) -> Result<(), RuntimeError> {
         let stored = coverage.map(|id| objects.get(id)).transpose().map_err(unread)?;
         if let Some(coverage) = stored.flatten() {
-            let damaged = |error: InvalidCoverage| StoreError::DamagedObject {
-                object: coverage.id(),
-                reason: error.to_string(),
-            };
-            let paths =
-                Coverage::from_json(coverage.bytes()).map_err(damaged)?;
+            let paths = Coverage::from_json(coverage.bytes()).map_err(|error| {
+                StoreError::DamagedObject { object: coverage.id(), reason: error.to_string() }
+            })?;
             self.uncovered.extend(paths.uncovered().map(|one| (one.path, one.reason)));
         }
         let parents = self.commits.len().checked_sub(1).into_iter().collect();
