@@ -1,24 +1,35 @@
 //! What sessions used. The numbers come from the views of `docs/query.md`.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::ports::{RowSink, SelectError, SelectLimits, SqlValue};
-use crate::report::{UsageKey, UsageReport, UsageRow, UsageSum};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::ports::{RowSink, SelectError, SelectLimits, SqlValue, StoreError};
+use crate::report::{QueryRow, UsageKey, UsageReport, UsageRow, UsageSum};
 use crate::runtime::Runtime;
 use crate::time::Timestamp;
 
 /// Requests by day, agent and model.
-const REQUESTS: &str =
-    "SELECT date(started_at, 'localtime'), coalesce(sessions.agent, ''), provider || ':' || model,
-    count(*), sum(failures), sum(retries), sum(requests.input_tokens), sum(requests.output_tokens),
-    sum(requests.money_micros), sum(millis)
+const REQUESTS: &str = "SELECT date(started_at, 'localtime') AS day, coalesce(sessions.agent, '') AS agent,
+    coalesce(provider || ':' || model, '') AS what, count(*) AS requests,
+    coalesce(sum(failures), 0) AS failures, coalesce(sum(retries), 0) AS retries,
+    coalesce(sum(requests.input_tokens), 0) AS input_tokens,
+    coalesce(sum(requests.output_tokens), 0) AS output_tokens,
+    coalesce(sum(requests.money_micros), 0) AS money_micros, coalesce(sum(millis), 0) AS model_millis,
+    0 AS calls, 0 AS failed_calls, 0 AS repeated_calls, 0 AS call_millis
     FROM requests LEFT JOIN sessions ON sessions.session = requests.session
     WHERE started_at >= ?1 GROUP BY 1, 2, 3";
 
 /// Calls by day, agent and tool.
-const CALLS: &str =
-    "SELECT date(coalesce(started_at, asked_at), 'localtime'), coalesce(sessions.agent, ''), tool,
-    count(*), sum(status = 'failed'), sum(max(attempts - 1, 0)), sum(millis)
+const CALLS: &str = "SELECT date(coalesce(started_at, asked_at), 'localtime') AS day,
+    coalesce(sessions.agent, '') AS agent, coalesce(tool, '') AS what, count(*) AS calls,
+    coalesce(sum(status = 'failed'), 0) AS failed_calls,
+    coalesce(sum(max(attempts - 1, 0)), 0) AS repeated_calls, coalesce(sum(millis), 0) AS call_millis,
+    0 AS requests, 0 AS failures, 0 AS retries, 0 AS input_tokens, 0 AS output_tokens, 0 AS money_micros,
+    0 AS model_millis
     FROM calls LEFT JOIN sessions ON sessions.session = calls.session
     WHERE coalesce(started_at, asked_at) >= ?1 GROUP BY 1, 2, 3";
 
@@ -36,13 +47,11 @@ impl Runtime {
         let since_text = since.map(|since| since.to_string()).unwrap_or_default();
         let since_text = [SqlValue::Text(since_text)];
         let mut report = UsageReport::new(since);
-        for row in self.rows(SESSIONS, &since_text).await? {
-            report.sessions += number(&row, 0);
+        for row in self.rows::<BTreeMap<String, u64>>(SESSIONS, &since_text).await? {
+            report.sessions += row.values().sum::<u64>();
         }
-        let requests = self.rows(REQUESTS, &since_text).await?;
-        let requests: Vec<UsedPart> = requests.iter().map(|row| UsedPart::of_requests(row)).collect();
-        let calls = self.rows(CALLS, &since_text).await?;
-        let calls: Vec<UsedPart> = calls.iter().map(|row| UsedPart::of_calls(row)).collect();
+        let requests: Vec<UsedPart> = self.rows(REQUESTS, &since_text).await?;
+        let calls: Vec<UsedPart> = self.rows(CALLS, &since_text).await?;
         let rows = |parts: &[UsedPart], key: fn(&UsedPart) -> UsageKey| {
             UsageRow::sums(parts.iter().map(|part| (key(part), part.usage)))
         };
@@ -55,75 +64,42 @@ impl Runtime {
         Ok(report)
     }
 
-    async fn rows(&self, sql: &str, parameters: &[SqlValue]) -> Result<Vec<Vec<SqlValue>>, SelectError> {
-        let mut rows = Rows(Vec::new());
-        self.store.admin.select(sql, parameters, LIMITS, &mut rows).await?;
-        Ok(rows.0)
+    async fn rows<T: DeserializeOwned>(
+        &self,
+        sql: &str,
+        parameters: &[SqlValue],
+    ) -> Result<Vec<T>, SelectError> {
+        let mut sink = Rows::default();
+        self.store.admin.select(sql, parameters, LIMITS, &mut sink).await?;
+        let rows = sink.rows.into_iter().map(|row| serde_json::from_value(Value::Object(row)));
+        rows.collect::<Result<_, _>>().map_err(|error| StoreError::Backend(error.into()).into())
     }
 }
 
 /// What an agent used of one model or tool on a day.
-#[derive(Clone)]
+#[derive(Clone, Deserialize)]
 struct UsedPart {
     day: String,
     agent: String,
     what: String,
+    #[serde(flatten)]
     usage: UsageSum,
 }
 
-impl UsedPart {
-    fn of_requests(row: &[SqlValue]) -> Self {
-        let usage = UsageSum {
-            requests: number(row, 3),
-            failures: number(row, 4),
-            retries: number(row, 5),
-            input_tokens: number(row, 6),
-            output_tokens: number(row, 7),
-            money_micros: number(row, 8),
-            model_millis: number(row, 9),
-            ..UsageSum::default()
-        };
-        Self::new(row, usage)
-    }
-
-    fn of_calls(row: &[SqlValue]) -> Self {
-        let usage = UsageSum {
-            calls: number(row, 3),
-            failed_calls: number(row, 4),
-            repeated_calls: number(row, 5),
-            call_millis: number(row, 6),
-            ..UsageSum::default()
-        };
-        Self::new(row, usage)
-    }
-
-    fn new(row: &[SqlValue], usage: UsageSum) -> Self {
-        Self { day: text(row, 0), agent: text(row, 1), what: text(row, 2), usage }
-    }
+/// Collects rows by the names of their columns.
+#[derive(Default)]
+struct Rows {
+    columns: Vec<String>,
+    rows: Vec<Map<String, Value>>,
 }
-
-/// Collects rows.
-struct Rows(Vec<Vec<SqlValue>>);
 
 impl RowSink for Rows {
-    fn columns(&mut self, _: Vec<String>) {}
+    fn columns(&mut self, names: Vec<String>) {
+        self.columns = names;
+    }
 
     fn row(&mut self, values: Vec<SqlValue>) -> bool {
-        self.0.push(values);
+        self.rows.push(QueryRow::new(&self.columns, &values).row);
         true
-    }
-}
-
-fn number(row: &[SqlValue], index: usize) -> u64 {
-    match row.get(index) {
-        Some(SqlValue::Integer(number)) => u64::try_from(*number).unwrap_or(0),
-        _ => 0,
-    }
-}
-
-fn text(row: &[SqlValue], index: usize) -> String {
-    match row.get(index) {
-        Some(SqlValue::Text(text)) => text.clone(),
-        _ => String::new(),
     }
 }
