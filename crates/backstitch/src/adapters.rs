@@ -295,7 +295,7 @@ pub fn check_apart(directory: &Path, store: &StoreAddress) -> Result<(), Directo
 
 /// Fails if the directory of an existing session is gone, or if it leads elsewhere because a link took the place of the
 /// directory that was recorded.
-pub fn check_directory(
+pub(crate) fn check_directory(
     directory: &Path,
     recorded: Option<&Path>,
     session: SessionId,

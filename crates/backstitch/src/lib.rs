@@ -202,7 +202,7 @@ pub use backstitch_runtime::{
 /// What programs like the command are built from: parts of the runtime that an agent does not need.
 pub mod host {
     #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
-    pub use crate::adapters::{HostAdapters, check_apart, check_directory};
+    pub use crate::adapters::{HostAdapters, check_apart};
     #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
     pub use crate::runtime::{
         CollectOptions, EvaluationTurns, FindError, IdPart, ImportOptions, LogEntry, LogFilter, OpenProgram,
@@ -216,23 +216,19 @@ pub mod host {
     #[doc(inline)]
     pub use backstitch_runtime::{
         Adapters, AgentEngine, Approver, ApproverDecision, CallArguments, CallOutcome, CallRequest,
-        CheckpointError, CheckpointHandler, DirectoryError, DriftPolicy, EngineError, Engines,
-        FallbackReason, Fidelity, FileCheckpointHandler, FilesRestored, IndexCheck, IndexProgress,
-        IndexRepair, IndexReport, InvalidArguments, Isolation, KeptFiles, MainLoopError, ObservedBoundary,
-        ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult, ObservedSession, OpenedWorkspace,
-        OutputContract, OutsideCall, OutsideCalls, OutsideError, OutsideMemory, OutsideResult, Replay,
-        RepositoriesChanged, RequestReplay, ResolvedPoint, Resume, Runtime, SNAPSHOT_INTERVAL, SandboxGap,
-        SandboxSupport, SessionFiles, SessionHolder, SnapshotState, Task, ToolRunner, UnreadableSession,
-        call_arguments, changes_line, check_arguments, check_snapshot, describe, discarded_effects, entropy,
-        find_call, fold_view, fresh_ids, has_namespaces, has_supervisor, is_observed, latest_files,
-        load_view, locate, locate_with_view, observed_agent, observed_conversation, observed_origin,
-        observed_prompt_id, one_line, probe, read_records, reason_word, resolve_writable, set_supervisor,
-        undoable_apply, unfinished, with_content,
+        CheckpointError, CheckpointHandler, DirectoryError, DriftPolicy, EngineError, Engines, FallbackReason,
+        Fidelity, FileCheckpointHandler, FilesRestored, IndexProgress, IndexRepair, IndexReport,
+        InvalidArguments, Isolation, KeptFiles, MainLoopError, ObservedBoundary, ObservedCall, ObservedPrompt,
+        ObservedRequest, ObservedResult, ObservedSession, OpenedWorkspace, OutputContract, OutsideCall,
+        OutsideCalls, OutsideError, OutsideMemory, OutsideResult, Replay, RepositoriesChanged, RequestReplay,
+        ResolvedPoint, Resume, Runtime, SNAPSHOT_INTERVAL, SandboxGap, SandboxSupport, SessionFiles,
+        SessionHolder, Task, ToolRunner, UnreadableSession, call_arguments, check_arguments, describe,
+        entropy, find_call, fold_view, fresh_ids, has_namespaces, has_supervisor, load_view, locate,
+        observed_agent, observed_origin, observed_prompt_id, one_line, probe, read_records, reason_word,
+        resolve_writable, set_supervisor, undoable_apply, unfinished, with_content,
     };
     #[cfg(unix)]
-    pub use backstitch_runtime::{
-        PrivateDirectory, ServerProcess, ServerStreams, left_temporaries, remove_left_temporaries,
-    };
+    pub use backstitch_runtime::{PrivateDirectory, ServerProcess, ServerStreams, left_temporaries};
 }
 
 #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
