@@ -285,6 +285,7 @@ pub mod prelude {
 }
 
 #[cfg(doctest)]
+#[path = "../tests/doc/guides.rs"]
 mod guides;
 
 // Generated code of the macros refers only to this module.

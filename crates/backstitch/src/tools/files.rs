@@ -49,7 +49,7 @@ impl Files {
     fn explained(&self, error: &FilesystemError) -> ToolError {
         let (kind, advice) = match error {
             FilesystemError::NotFound { path } => {
-                return advised("not_found", error, &self.nearby(path).unwrap_or_default());
+                return with_advice("not_found", error, &self.nearby(path).unwrap_or_default());
             }
             FilesystemError::Exists { .. } => {
                 ("exists", "choose another path, or delete the existing one first")
@@ -80,7 +80,7 @@ impl Files {
             FilesystemError::Revoked { .. } => return ToolError::Revoked,
             _ => ("io", ""),
         };
-        advised(kind, error, advice)
+        with_advice(kind, error, advice)
     }
 
     /// Lists the nearest existing directory above a missing path.
@@ -106,7 +106,7 @@ impl Files {
     }
 }
 
-fn advised(kind: &str, error: &FilesystemError, advice: &str) -> ToolError {
+fn with_advice(kind: &str, error: &FilesystemError, advice: &str) -> ToolError {
     let separator = if advice.is_empty() { "" } else { "; " };
     ToolError::of_kind(kind, format_args!("{error}{separator}{advice}"))
 }
