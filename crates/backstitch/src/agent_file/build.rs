@@ -17,7 +17,7 @@ use super::keys::{KEY_VARIABLES, checked_url, is_private};
 use super::mcp::value_of;
 use super::model::{ModelName, ModelProvider};
 use super::offered::{ToolCatalog, below, is_built_in};
-use super::recorded::recorded_in;
+use super::session::recorded_in;
 use super::values::{Money, Span};
 use crate::host::OutputContract;
 use crate::message::PolicyName;

@@ -1,4 +1,4 @@
-//! Fallbacks of agent files: other models for requests that the model does not answer.
+//! Fallbacks of agent files, which are other models for requests that the model does not answer, and retries of requests.
 //!
 //! Options of requests that the provider of a fallback does not support are left out, as at a switch. A fallback has
 //! the address of its provider; a `[[provider]]` names another one.
@@ -10,8 +10,9 @@ use super::definition::AgentDefinition;
 use super::error::{AgentFileError, Problem};
 use super::model::{ModelName, ModelProvider};
 use super::offered::below;
-use crate::Fallback;
+use super::values::Span;
 use crate::host::FallbackReason;
+use crate::{Backoff, Fallback};
 
 /// Another model that answers if the one before it does not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -59,5 +60,39 @@ impl AgentDefinition {
             Ok(Fallback::policy(fallback.on.clone(), policy).with_window(fallback.window))
         });
         built.collect()
+    }
+}
+
+/// Retries of a request that failed, and the delays between them. Absent values are the defaults.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RetryDefinition {
+    /// Maximum number of retries of one request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u32>,
+    /// Delay before the first retry. It doubles with each further one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<Span>,
+    /// Longest delay, unless the server asks for a certain one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub longest: Option<Span>,
+}
+
+impl RetryDefinition {
+    pub(super) fn backoff(&self) -> Backoff {
+        let usual = Backoff::default();
+        Backoff {
+            retries: self.retries.unwrap_or(usual.retries),
+            first: self.first.map_or(usual.first, |first| first.0),
+            longest: self.longest.map_or(usual.longest, |longest| longest.0),
+        }
+    }
+
+    /// Refuses values that are not useful.
+    pub fn check(&self) -> Result<(), Problem> {
+        if self.retries.is_some_and(|retries| retries > 100) {
+            return Err(Problem::new(["retry", "retries"], "set at most 100"));
+        }
+        Ok(())
     }
 }

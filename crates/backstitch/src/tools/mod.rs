@@ -22,7 +22,6 @@
 //! Results are small: long ones are truncated, and a `note` says how to get the rest. Models read the errors,
 //! so they say what is wrong and what to do. A failed call leaves the files unchanged.
 
-mod arrange;
 mod confined;
 mod files;
 mod find;
@@ -33,7 +32,6 @@ mod recall;
 mod shell;
 mod write;
 
-pub use arrange::{delete_file, make_directory, rename};
 #[cfg(feature = "agent-file")]
 pub(crate) use confined::{
     CommandOutcome, description as sandbox_description, effect_within, run_confined,
@@ -46,7 +44,7 @@ pub use plan::{add_plan_step, read_plan, setup_plan, update_plan_step};
 pub use read::{read_file, stat};
 pub use recall::recall;
 pub use shell::{Shell, shell};
-pub use write::{edit_file, write_file};
+pub use write::{delete_file, edit_file, make_directory, rename, write_file};
 
 use crate::tool::Tool;
 

@@ -1,4 +1,4 @@
-//! Lines of a log.
+//! Lines of a log, and rows of a query.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::JsonObject;
 use crate::journal::Position;
+use crate::ports::SqlValue;
 use crate::report::Version;
 use crate::time::Timestamp;
 
@@ -39,4 +40,51 @@ pub struct LogLine {
     /// The arguments of the call that a pause is about. Left out of other records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
+}
+
+/// A row of a query. The command prints each as a line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QueryRow {
+    /// Version of the form.
+    pub v: Version,
+    /// The values by the names of their columns. Bytes are hexadecimal digits.
+    pub row: JsonObject,
+}
+
+impl QueryRow {
+    /// Creates a row. Of columns with the same name, the last one counts.
+    pub fn new(columns: &[String], values: &[SqlValue]) -> Self {
+        Self { v: Version, row: columns.iter().cloned().zip(values.iter().map(json)).collect() }
+    }
+}
+
+fn json(value: &SqlValue) -> Value {
+    match value {
+        SqlValue::Null => Value::Null,
+        SqlValue::Integer(number) => (*number).into(),
+        SqlValue::Real(number) => (*number).into(),
+        SqlValue::Text(text) => text.as_str().into(),
+        SqlValue::Blob(bytes) => bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_value_has_a_form() {
+        let columns = ["a", "b", "c", "d", "e"].map(str::to_owned);
+        let values = [
+            SqlValue::Null,
+            SqlValue::Integer(-1),
+            SqlValue::Real(0.5),
+            SqlValue::Text("x".to_owned()),
+            SqlValue::Blob(vec![0, 255]),
+        ];
+        let row = serde_json::to_value(QueryRow::new(&columns, &values)).unwrap();
+        assert_eq!(row, json!({"v": 1, "row": {"a": null, "b": -1, "c": 0.5, "d": "x", "e": "00ff"}}));
+    }
 }

@@ -5,7 +5,6 @@ mod files;
 mod list;
 mod log;
 mod request;
-mod rows;
 mod session;
 mod usage;
 
@@ -14,9 +13,8 @@ use serde_json::{Map, Value};
 pub use call::{CallAttempt, CallDecision, CallPause, CallReport, CallState, CallStep, ModelUsage};
 pub use files::{ChangedFile, DiffReport, FileDetail, FileReport, MessageCounts};
 pub use list::{ListOptions, ListedSession, SessionList, UnreadableEntry};
-pub use log::LogLine;
+pub use log::{LogLine, QueryRow};
 pub use request::{RenderedRequest, RequestError, RequestForm, RequestReport};
-pub use rows::QueryRow;
 pub use session::{
     CallLine, EvaluationReport, LastStop, PendingDecision, RecordEntry, RequestEntry, SessionParts,
     SessionReport,

@@ -7,7 +7,7 @@ use backstitch_runtime::{PointSpec, RuntimeError, SystemClock, locate};
 use serde_json::Value;
 use similar::TextDiff;
 
-use super::point::view_at;
+use super::view_at;
 use crate::filesystem::format;
 use crate::journal::{WorkspaceRevision, WorkspaceRoot};
 use crate::ports::{FilePath, ObjectOverlay, Objects, PathChange, WorkspaceError};

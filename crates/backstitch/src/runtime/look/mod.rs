@@ -8,7 +8,6 @@ mod call_span;
 mod files;
 mod list;
 mod log;
-mod point;
 mod query;
 mod request;
 mod session;
@@ -16,8 +15,30 @@ mod stats;
 mod turns;
 mod waiting;
 
+use backstitch_runtime::{PointSpec, RuntimeError, load_view, locate_with_view};
+
+use crate::journal::WorkspaceRevision;
+use crate::ports::Store;
+use crate::view::JournalView;
+
 pub use list::SessionIndex;
 pub use log::{LogEntry, LogFilter, SessionLog, cost, is_failure, money};
 pub use session::SessionAt;
 pub use turns::{EvaluationTurns, OpenProgram};
 pub use waiting::pending_decisions;
+
+/// Returns the view at a point of the session whose view at its head is given, and the files there, as far as they are known.
+/// Loading a view takes long in a long session, so none is loaded twice.
+async fn view_at(
+    store: &dyn Store,
+    head: &JournalView,
+    spec: &PointSpec,
+) -> Result<(JournalView, Option<WorkspaceRevision>), RuntimeError> {
+    let (point, view) = locate_with_view(store, head, spec).await?;
+    let view = match view {
+        Some(view) => view,
+        None if point.session == head.session_id() && point.cut == head.head() => head.clone(),
+        None => load_view(store, point.session, Some(point.cut)).await?,
+    };
+    Ok((view, point.files))
+}

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::files::paths;
-use super::point::view_at;
+use super::view_at;
 use crate::agent_file::recorded_definition;
 use crate::approval::ApprovalRule;
 use crate::journal::{InnerMessage, WorkspaceRevision};

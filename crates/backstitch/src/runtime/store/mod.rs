@@ -6,27 +6,23 @@
 //!
 //! | module | responsibility |
 //! |---|---|
-//! | `check` | verification and repair |
-//! | `rescue` | backup and salvage, also of stores that cannot be opened |
+//! | `check` | verification and repair; backup and salvage, also of stores that cannot be opened |
 //! | `collect` | collection of garbage, expiry, sizes, remainders of killed processes |
 //! | `erase` | removal of values and of sessions |
-//! | `export` | copies and bundles of sessions |
 //! | `git` | the files of a session as a git repository |
-//! | `import` | sessions of bundles |
 //! | `markdown` | conversations as documents |
+//! | `transfer` | copies and bundles of sessions, and sessions of bundles |
 
 mod check;
 mod collect;
 mod erase;
-mod export;
 mod git;
-mod import;
 mod markdown;
-mod rescue;
+mod transfer;
 
 pub use collect::CollectOptions;
 pub use erase::RemoveOptions;
-pub use import::{ImportOptions, SessionBundle};
+pub use transfer::{ImportOptions, SessionBundle};
 
 use crate::RuntimeError;
 

@@ -4,7 +4,6 @@
 
 mod files;
 mod filter;
-mod words;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,8 +12,7 @@ use std::sync::Arc;
 use backstitch_runtime::{EventStream, RuntimeError, SessionEvent, load_view};
 use serde_json::Value;
 
-pub use filter::{LogFilter, is_failure};
-pub use words::{cost, money};
+pub use filter::{LogFilter, cost, is_failure, money};
 
 use super::waiting::decision_about;
 use crate::journal::{Position, Record, RecordBody};

@@ -1,4 +1,4 @@
-//! Import of sessions from bundles.
+//! Sessions that are copied to other stores and to bundles, and imported from bundles.
 //!
 //! A bundle is checked completely before anything is written. The files of the session can be written to a directory of this machine,
 //! which has to be new, empty, or hold nothing but files of the session; then the directory is recorded. Each step can be interrupted,
@@ -23,7 +23,7 @@ use crate::ports::{
     ChangeKind, ClaimMode, ObjectOverlay, Objects, OpenBundle, OpenError, Progress, Sandbox, SessionRole,
     TransferProgress, TransferReport, Workspace,
 };
-use crate::report::SessionImport;
+use crate::report::{BundleExport, SessionCopy, SessionImport};
 use crate::stores::{self, StoreAddress};
 use crate::{Runtime, RuntimeError};
 
@@ -77,6 +77,35 @@ impl Default for ImportOptions {
 }
 
 impl Runtime {
+    /// Copies a session, with everything that it depends on, to another store. What that has already is not written again.
+    pub async fn copy(
+        &self,
+        session: SessionId,
+        to: &Runtime,
+        progress: Progress<'_, TransferProgress>,
+    ) -> Result<SessionCopy, RuntimeError> {
+        let report = self.store.admin.copy_session(session, &*to.store.admin, progress).await?;
+        Ok(SessionCopy { transfer: report.into(), store: to.store.address.to_string() })
+    }
+
+    /// Writes a session, with everything that it depends on, to a new file, at which nothing may exist. [`Runtime::import`] reads it on
+    /// another machine. A process may drive the session: the bundle has the records of this moment.
+    pub async fn export(
+        &self,
+        session: SessionId,
+        to: &Path,
+        progress: Progress<'_, TransferProgress>,
+    ) -> Result<BundleExport, RuntimeError> {
+        let driver = self.store().holder(session).await?;
+        let report = self.store.admin.export_bundle(session, to, progress).await?;
+        Ok(BundleExport {
+            transfer: report.content.into(),
+            bundle: to.to_owned(),
+            bytes: report.bytes,
+            driver: driver.map(|owner| owner.to_string()),
+        })
+    }
+
     /// Imports a session, with everything that it depends on. What the store has already is not written again. Fails with
     /// [`BundleError::Conflict`](crate::ports::BundleError::Conflict) if it has another session of the same id, with
     /// [`RuntimeError::NoFiles`] if a directory is named for a session without files, and with [`DirectoryError::OtherFiles`] if the
