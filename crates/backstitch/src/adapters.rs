@@ -5,7 +5,6 @@
 //! isolated agent gets a copy of its directory, in which the commands of `setup` run first. If that fails, the copy is removed.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -26,22 +25,7 @@ use crate::stores::{OpenedStore, StoreAddress};
 use crate::workspace_event::{Report, WorkspaceEvent};
 
 /// Opens models with keys from the environment, and directories of this machine.
-///
-/// ```
-/// use std::sync::Arc;
-///
-/// use backstitch::host::{HostAdapters, Runtime};
-/// use backstitch::stores;
-///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let opened = stores::open(&stores::StoreAddress::Memory)?;
-/// let adapters = HostAdapters::new(opened.clone()).with_report(|event| eprintln!("{event:?}"));
-/// let runtime = Runtime::new(opened.store).with_adapters(Arc::new(adapters));
-/// # let _ = runtime;
-/// # Ok(())
-/// # }
-/// ```
-pub struct HostAdapters {
+pub(crate) struct HostAdapters {
     store: OpenedStore,
     temporary: Temporary,
     report: Arc<Report>,
@@ -57,21 +41,14 @@ struct Temporary {
 }
 
 impl HostAdapters {
-    /// Opens directories for the sessions of a store.
-    pub fn new(store: OpenedStore) -> Self {
-        Self { store, temporary: Temporary::default(), report: Arc::new(|_| {}) }
-    }
-
-    /// Calls a function for everything that happens while directories are opened.
-    #[must_use]
-    pub fn with_report(mut self, report: impl Fn(WorkspaceEvent) + Send + Sync + 'static) -> Self {
-        self.report = Arc::new(report);
-        self
+    /// Opens directories for the sessions of a store. `report` is called for everything that happens to them meanwhile.
+    pub(crate) fn new(store: OpenedStore, report: Arc<Report>) -> Self {
+        Self { store, temporary: Temporary::default(), report }
     }
 
     /// Returns the directory of the store, for data of workspaces besides their objects, such as stat caches. That of a store
     /// in memory is created now, and removed with the adapters.
-    pub fn directory(&self) -> std::io::Result<PathBuf> {
+    pub(crate) fn directory(&self) -> std::io::Result<PathBuf> {
         match self.store.address.directory() {
             Some(own) => Ok(own.to_owned()),
             None => create_once(&self.temporary.own),
@@ -273,12 +250,6 @@ impl Adapters for HostAdapters {
             // What cannot be removed now is removed by a later session.
             let _ = blocking(move || Ok(remove_copy(&whole)?)).await;
         })
-    }
-}
-
-impl fmt::Debug for HostAdapters {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("HostAdapters").finish_non_exhaustive()
     }
 }
 

@@ -202,7 +202,7 @@ pub use backstitch_runtime::{
 /// What programs like the command are built from: parts of the runtime that an agent does not need.
 pub mod host {
     #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
-    pub use crate::adapters::{HostAdapters, check_apart};
+    pub use crate::adapters::check_apart;
     #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
     pub use crate::runtime::{
         CollectOptions, EvaluationTurns, FindError, IdPart, ImportOptions, LogEntry, LogFilter, OpenProgram,

@@ -1,4 +1,7 @@
 //! Names of models: the provider, and the provider's name of the model.
+//!
+//! Some providers have a name of their own and speak a format of another one. Each has its own address and its own variable for
+//! the key, so that several of them can be used side by side. `base_url` replaces the address.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,9 +10,41 @@ use std::sync::Arc;
 use backstitch_providers::Provider;
 use serde::{Deserialize, Serialize};
 
-use super::named::{NAMED_PROVIDERS, NamedProvider};
-
 const SCRIPTED: &str = "scripted";
+
+/// A provider with an address, a key and a known format.
+#[derive(Debug, PartialEq, Eq)]
+pub struct NamedProvider {
+    /// The name in definitions and on the command line.
+    pub name: &'static str,
+    /// The base URL of its API.
+    pub base_url: &'static str,
+    /// The format that it speaks.
+    pub format: Provider,
+    /// The environment variables of its key. A server on one's own machines has none.
+    pub key_variables: &'static [&'static str],
+}
+
+impl NamedProvider {
+    const fn chat(
+        name: &'static str,
+        base_url: &'static str,
+        key_variables: &'static [&'static str],
+    ) -> Self {
+        Self { name, base_url, format: Provider::OpenAiChat, key_variables }
+    }
+}
+
+/// The named providers, as of November 2026.
+pub static NAMED_PROVIDERS: [NamedProvider; 7] = [
+    NamedProvider::chat("openrouter", "https://openrouter.ai/api/v1", &["OPENROUTER_API_KEY"]),
+    NamedProvider::chat("deepseek", "https://api.deepseek.com/v1", &["DEEPSEEK_API_KEY"]),
+    NamedProvider::chat("mistral", "https://api.mistral.ai/v1", &["MISTRAL_API_KEY"]),
+    NamedProvider::chat("groq", "https://api.groq.com/openai/v1", &["GROQ_API_KEY"]),
+    NamedProvider::chat("xai", "https://api.x.ai/v1", &["XAI_API_KEY"]),
+    NamedProvider::chat("ollama", "http://localhost:11434/v1", &[]),
+    NamedProvider::chat("lmstudio", "http://localhost:1234/v1", &[]),
+];
 
 /// Source of a model's answers.
 #[derive(Debug, Clone, PartialEq, Eq)]

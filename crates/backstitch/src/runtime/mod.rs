@@ -22,7 +22,7 @@ use crate::adapters::HostAdapters;
 use crate::ports::Owner;
 use crate::stores::{self, OpenedStore, StoreAddress, StoresError};
 use crate::time::Clock;
-use crate::workspace_event::WorkspaceEvent;
+use crate::workspace_event::{Report, WorkspaceEvent};
 
 pub use find::{FindError, IdPart};
 pub use history::interrupted_applies;
@@ -65,24 +65,19 @@ impl Runtime {
 
     /// Uses a store that is open.
     pub fn over(store: OpenedStore) -> Self {
-        let adapters = HostAdapters::new(store.clone());
-        Self::with_adapters(store.clone(), backstitch_runtime::Runtime::new(store.store), adapters)
+        let engine = backstitch_runtime::Runtime::new(store.store.clone());
+        Self::reporting(store, engine, Arc::new(|_| {}))
     }
 
-    fn with_adapters(
-        store: OpenedStore,
-        engine: backstitch_runtime::Runtime,
-        adapters: HostAdapters,
-    ) -> Self {
-        let adapters = Arc::new(adapters);
+    fn reporting(store: OpenedStore, engine: backstitch_runtime::Runtime, report: Arc<Report>) -> Self {
+        let adapters = Arc::new(HostAdapters::new(store.clone(), report));
         Self { engine: engine.with_adapters(adapters.clone()), store, adapters }
     }
 
     /// Calls a function for everything that happens while directories are opened.
     #[must_use]
     pub fn with_report(self, report: impl Fn(WorkspaceEvent) + Send + Sync + 'static) -> Self {
-        let adapters = HostAdapters::new(self.store.clone()).with_report(report);
-        Self::with_adapters(self.store, self.engine, adapters)
+        Self::reporting(self.store, self.engine, Arc::new(report))
     }
 
     /// Replaces the system's clock.

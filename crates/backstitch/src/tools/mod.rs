@@ -25,7 +25,6 @@
 mod confined;
 mod files;
 mod find;
-mod grep;
 mod plan;
 mod read;
 mod recall;
@@ -38,8 +37,7 @@ pub(crate) use confined::{
 };
 #[cfg(feature = "agent-file")]
 pub(crate) use files::Files;
-pub use find::{glob, list_files};
-pub use grep::grep;
+pub use find::{glob, grep, list_files};
 pub use plan::{add_plan_step, read_plan, setup_plan, update_plan_step};
 pub use read::{read_file, stat};
 pub use recall::recall;

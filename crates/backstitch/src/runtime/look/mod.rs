@@ -12,7 +12,6 @@ mod query;
 mod request;
 mod session;
 mod stats;
-mod turns;
 mod waiting;
 
 use backstitch_runtime::{PointSpec, RuntimeError, load_view, locate_with_view};
@@ -23,8 +22,7 @@ use crate::view::JournalView;
 
 pub use list::SessionIndex;
 pub use log::{LogEntry, LogFilter, SessionLog, cost, is_failure, money};
-pub use session::SessionAt;
-pub use turns::{EvaluationTurns, OpenProgram};
+pub use session::{EvaluationTurns, OpenProgram, SessionAt};
 pub use waiting::pending_decisions;
 
 /// Returns the view at a point of the session whose view at its head is given, and the files there, as far as they are known.

@@ -1,16 +1,21 @@
-//! Removal of values and of sessions.
+//! Removal of values, of sessions and of garbage; expiry of sessions, sizes, and what killed processes have left.
 //!
 //! What a removed session had outside of the store is removed with it: its copy of a project, and what killed processes have left.
 
 use std::path::PathBuf;
 
+use backstitch_runtime::{left_temporaries, remove_left_temporaries};
 use backstitch_workspace::remove_copy;
 
 use super::blocking;
 use crate::id::SessionId;
-use crate::ports::{ErasureMode, ForkRemoval, OpenError, Redaction, Removal, RemovalReport};
+use crate::ports::{
+    Erasure, ErasureMode, Expiry, ForkRemoval, GcMode, IndexedStatus, OpenError, Redaction, Removal,
+    RemovalReport, RemovedSession, Retention, StoreSize,
+};
 use crate::redaction::SensitiveValue;
-use crate::report::{SessionRedaction, SessionRemoval, Version};
+use crate::report::{SessionRedaction, SessionRemoval, StoreCollection, Version};
+use crate::time::Timestamp;
 use crate::{Runtime, RuntimeError};
 
 /// How sessions are removed. By default they are deleted, unless other sessions depend on them.
@@ -25,6 +30,41 @@ pub struct RemoveOptions {
 impl Default for RemoveOptions {
     fn default() -> Self {
         Self { forks: ForkRemoval::Refuse, mode: ErasureMode::Now }
+    }
+}
+
+/// What a collection of garbage deletes. By default, it is only what no record names.
+///
+/// ```
+/// use backstitch::host::CollectOptions;
+/// use backstitch::ports::GcMode;
+///
+/// let options = CollectOptions { mode: GcMode::DryRun, expire_days: Some(90), ..CollectOptions::default() };
+/// assert_eq!((options.keep_days, options.keep_boundaries), (None, None));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CollectOptions {
+    /// Whether anything is deleted.
+    pub mode: GcMode,
+    /// Deletes the files at boundaries of calls that are older than this many days. A rewind to them is refused from then on.
+    pub keep_days: Option<u32>,
+    /// Deletes the files at all but the latest boundaries of calls of each session. If days are named too, what one of both keeps, stays.
+    pub keep_boundaries: Option<u64>,
+    /// Deletes sessions without a record in the last days. Sessions that a process holds, and those with forks that stay, are kept.
+    pub expire_days: Option<u32>,
+    /// The statuses of sessions that may expire.
+    pub expire_statuses: Vec<IndexedStatus>,
+}
+
+impl Default for CollectOptions {
+    fn default() -> Self {
+        Self {
+            mode: GcMode::Now,
+            keep_days: None,
+            keep_boundaries: None,
+            expire_days: None,
+            expire_statuses: vec![IndexedStatus::Idle, IndexedStatus::Failed],
+        }
     }
 }
 
@@ -59,7 +99,7 @@ impl Runtime {
     }
 
     /// Deletes sessions and their copies of projects, and returns the number of copies.
-    pub(super) async fn remove_with_copies(
+    async fn remove_with_copies(
         &self,
         sessions: Vec<SessionId>,
         options: RemoveOptions,
@@ -71,8 +111,7 @@ impl Runtime {
             at: self.clock().now(),
             mode,
         };
-        let rehearsed =
-            self.store().remove(removal(ErasureMode::DryRun)).await?;
+        let rehearsed = self.store().remove(removal(ErasureMode::DryRun)).await?;
         let copies = self.copies_of(&rehearsed).await;
         if options.mode == ErasureMode::DryRun {
             return Ok((rehearsed, copies.len()));
@@ -101,5 +140,74 @@ impl Runtime {
             }
         }
         copies
+    }
+
+    /// Deletes what no record names, what the options let expire, and what killed processes have left. Fails on a damaged store, and with
+    /// [`RuntimeError::UnsetClock`] if days are to be counted with a clock that was never set.
+    pub async fn collect(&self, options: CollectOptions) -> Result<StoreCollection, RuntimeError> {
+        let now = self.clock().now();
+        let counts_days = options.keep_days.is_some() || options.expire_days.is_some();
+        if counts_days && now < Timestamp::UNIX_EPOCH {
+            return Err(RuntimeError::UnsetClock { now });
+        }
+        let mut retention = Retention::keep_all();
+        if let Some(days) = options.keep_days {
+            retention = retention.keep_days(now, days);
+        }
+        if let Some(boundaries) = options.keep_boundaries {
+            retention = retention.keep_boundaries(boundaries);
+        }
+        let dry_run = options.mode == GcMode::DryRun;
+        let erasure = if dry_run { ErasureMode::DryRun } else { ErasureMode::Now };
+        let expired = match options.expire_days {
+            Some(days) => {
+                let expiry = Expiry::after_days(now, days).with_statuses(options.expire_statuses);
+                self.expire(expiry, erasure).await?
+            }
+            None => RemovalReport::default(),
+        };
+        let left = self.remove_remainders(erasure).await;
+        let content = self.store.admin.collect(retention, options.mode).await?;
+        let is_pending = matches!(expired.erasure, Erasure::Pending { .. });
+        Ok(StoreCollection {
+            v: Version,
+            dry_run,
+            freed_bytes: content.freed_bytes(),
+            content,
+            left,
+            expired: expired.sessions.iter().map(|one| one.session).collect(),
+            erasure: is_pending.then_some(expired.erasure),
+        })
+    }
+
+    /// Removes the sessions that have expired.
+    async fn expire(&self, expiry: Expiry, mode: ErasureMode) -> Result<RemovalReport, RuntimeError> {
+        // Only what is indexed can expire.
+        self.index(|_| {}).await?;
+        let sessions = self.store.admin.expired(expiry).await?;
+        let options = RemoveOptions { mode, ..RemoveOptions::default() };
+        Ok(self.remove_with_copies(sessions, options).await?.0)
+    }
+
+    /// Measures the disk usage by session and by kind of object.
+    pub async fn size(&self) -> Result<StoreSize, RuntimeError> {
+        self.store.admin.size().await.map_err(RuntimeError::Store)
+    }
+
+    /// Lists the sessions that were removed and not created again. A removal that was interrupted can name them again.
+    pub async fn removed_sessions(&self) -> Result<Vec<RemovedSession>, RuntimeError> {
+        self.store.admin.removed().await.map_err(RuntimeError::Store)
+    }
+
+    /// Removes what killed processes have left outside of the store with data of sessions: parts of backups and exports, and the
+    /// temporary directories of calls, servers and engines. What a running process uses is never among it. Returns their paths.
+    async fn remove_remainders(&self, mode: ErasureMode) -> Vec<PathBuf> {
+        let admin = &self.store.admin;
+        let (mut files, directories) = match mode {
+            ErasureMode::DryRun => (admin.unfinished().await, left_temporaries()),
+            ErasureMode::Now => (admin.remove_unfinished().await, remove_left_temporaries()),
+        };
+        files.extend(directories);
+        files
     }
 }

@@ -7,21 +7,18 @@
 //! | module | responsibility |
 //! |---|---|
 //! | `check` | verification and repair; backup and salvage, also of stores that cannot be opened |
-//! | `collect` | collection of garbage, expiry, sizes, remainders of killed processes |
-//! | `erase` | removal of values and of sessions |
+//! | `erase` | removal of values and of sessions; collection of garbage, expiry, sizes, remainders of killed processes |
 //! | `git` | the files of a session as a git repository |
 //! | `markdown` | conversations as documents |
 //! | `transfer` | copies and bundles of sessions, and sessions of bundles |
 
 mod check;
-mod collect;
 mod erase;
 mod git;
 mod markdown;
 mod transfer;
 
-pub use collect::CollectOptions;
-pub use erase::RemoveOptions;
+pub use erase::{CollectOptions, RemoveOptions};
 pub use transfer::{ImportOptions, SessionBundle};
 
 use crate::RuntimeError;
