@@ -10,7 +10,9 @@ use backstitch_providers::{
 use backstitch_repl::recall::TOOL_NAME;
 
 use super::answering::AnswerMode;
-use super::definition::{AgentDefinition, OutputDefinition, PriceDefinition, WorkspaceDefinition};
+use super::definition::{
+    AgentDefinition, OutputDefinition, PriceDefinition, WorkspaceDefinition, tools_of,
+};
 use super::error::{AgentFileError, Problem};
 use super::headers;
 use super::keys::{KEY_VARIABLES, checked_url, is_private};
@@ -108,9 +110,9 @@ impl AgentDefinition {
         let (tools, prompt) = self.parts(Some(options))?;
         self.check_prices()?;
         let secrets = self.secrets(options);
-        let (mut agent, lisp) = match (&self.engine, self.mode) {
-            (Some(engine), _) => (self.with_engine(engine, tools), None),
-            (None, mode) => self.with_model(mode, self.policy_with(options)?, tools)?,
+        let (mut agent, lisp) = match &self.engine {
+            Some(engine) => (self.with_engine(engine, tools), None),
+            None => self.with_model(self.policy_with(options)?, tools)?,
         };
         let prompt = match &agent.system {
             // The system message of an agent that answers with programs is built from its tools and data.
@@ -170,27 +172,19 @@ impl AgentDefinition {
         Secrets::new(keys.chain(of_servers).map(|key| key.trim().to_owned()))
     }
 
-    /// Builds an agent that a model answers for.
+    /// Builds an agent that a model answers for: with programs, or with text and tool calls.
     fn with_model(
         &self,
-        mode: AnswerMode,
         policy: Arc<dyn Policy>,
         tools: Tools,
     ) -> Result<(Agent, Option<LispAgent>), AgentFileError> {
-        match mode {
-            AnswerMode::Tools => Ok((self.with_calls(policy, tools)?, None)),
-            AnswerMode::Lisp => {
-                let lisp = self.lisp()?;
-                let agent = Agent::lisp(format!("{}/{}", self.ns, self.name), policy, lisp.clone(), tools)
-                    .map_err(|error| Problem::new(["data"], error))?;
-                Ok((agent, Some(lisp)))
-            }
+        let name = format!("{}/{}", self.ns, self.name);
+        if self.mode == AnswerMode::Lisp {
+            let lisp = self.lisp()?;
+            let agent = Agent::lisp(name, policy, lisp.clone(), tools);
+            return Ok((agent.map_err(|error| Problem::new(["data"], error))?, Some(lisp)));
         }
-    }
-
-    /// Builds an agent that answers with text and tool calls.
-    fn with_calls(&self, policy: Arc<dyn Policy>, tools: Tools) -> Result<Agent, AgentFileError> {
-        let mut agent = Agent::new(format!("{}/{}", &self.ns, &self.name)).policy(policy).tools(tools);
+        let mut agent = Agent::new(name).policy(policy).tools(tools);
         if let Some(turns) = self.max_turns {
             agent = agent.max_turns(turns);
         }
@@ -200,7 +194,7 @@ impl AgentDefinition {
         if let Some(strategy) = self.transcript_compression()? {
             agent = agent.compression(strategy);
         }
-        Ok(agent)
+        Ok((agent, None))
     }
 
     /// Converts the prices of the definition.
@@ -239,9 +233,7 @@ impl AgentDefinition {
     /// Whether any tool that may be offered uses files.
     pub fn uses_files(&self) -> Result<bool, AgentFileError> {
         let offered = ToolCatalog::new(self, None)?;
-        let uses = |name: &str| offered.uses_files(name);
-        let in_sections = self.sections.iter().any(|section| section.any_tool(&uses));
-        Ok(in_sections
+        Ok(tools_of(&self.sections).iter().any(|name| offered.uses_files(name))
             || self.engine.is_some()
             || !self.mcp.is_empty()
             || offered.chosen(&self.tools)?.iter().any(|tool| tool.spec.workspace != WorkspaceUse::None))
@@ -250,9 +242,8 @@ impl AgentDefinition {
     /// Returns the names of the tools that are offered, those of sections last.
     pub fn tool_names(&self) -> Result<Vec<String>, AgentFileError> {
         let chosen = ToolCatalog::new(self, None)?.chosen(&self.tools)?;
-        let mut names: Vec<_> = chosen.iter().map(|tool| tool.name().to_string()).collect();
-        self.sections.iter().for_each(|section| section.add_tools(&mut names));
-        Ok(names)
+        let names = chosen.iter().map(|tool| tool.name().to_string());
+        Ok(names.chain(tools_of(&self.sections)).collect())
     }
 
     /// Refuses a definition from which no agent can be built with any model.
@@ -310,14 +301,10 @@ impl AgentDefinition {
             prompt = prompt.output(schema_of(output)?);
         }
         let bound = self.bound(prompt)?;
-        for tool in tools.iter() {
-            if self.sections.iter().any(|section| section.any_tool(&|name| name == tool.name().as_str())) {
-                let message = format!(
-                    "a section offers `{}` too: remove it from `tools`, which are always offered",
-                    tool.name()
-                );
-                return Err(Problem::new(["tools"], message).into());
-            }
+        if let Some(name) = tools_of(&self.sections).iter().find(|name| tools.get(name).is_some()) {
+            let message =
+                format!("a section offers `{name}` too: remove it from `tools`, which are always offered");
+            return Err(Problem::new(["tools"], message).into());
         }
         Ok((tools, bound))
     }
@@ -371,10 +358,8 @@ impl AgentDefinition {
 
     pub(super) fn policy_with(&self, options: &BuildOptions<'_>) -> Result<Arc<dyn Policy>, AgentFileError> {
         let name = PolicyName::new(&self.name).map_err(|error| Problem::new(["name"], error))?;
-        let model = self
-            .model
-            .as_ref()
-            .ok_or_else(|| Problem::new(["model"], "a model is missing: set PROVIDER:MODEL"))?;
+        let missing = || Problem::new(["model"], "a model is missing: set PROVIDER:MODEL");
+        let model = self.model.as_ref().ok_or_else(missing)?;
         match &model.provider {
             ModelProvider::Scripted => {
                 let script = self.script.clone().unwrap_or_default();

@@ -171,17 +171,10 @@ pub struct SectionDefinition {
     pub sections: Vec<SectionDefinition>,
 }
 
-impl SectionDefinition {
-    /// Whether the section or one below it offers a tool whose name satisfies the predicate.
-    pub(super) fn any_tool(&self, like: &dyn Fn(&str) -> bool) -> bool {
-        self.tools.iter().any(|name| like(name)) || self.sections.iter().any(|below| below.any_tool(like))
-    }
-
-    /// Adds the names of its tools, and of those below it.
-    pub(super) fn add_tools(&self, names: &mut Vec<String>) {
-        names.extend(self.tools.iter().cloned());
-        self.sections.iter().for_each(|below| below.add_tools(names));
-    }
+/// Returns the names of the tools of sections, and of those below them.
+pub(super) fn tools_of(sections: &[SectionDefinition]) -> Vec<String> {
+    let tools = |section: &SectionDefinition| [&section.tools[..], &tools_of(&section.sections)[..]].concat();
+    sections.iter().flat_map(tools).collect()
 }
 
 fn agent() -> String {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::build::BuildOptions;
-use super::definition::{AgentDefinition, Approve, SectionDefinition};
+use super::definition::{AgentDefinition, Approve, SectionDefinition, tools_of};
 use super::error::{AgentFileError, Problem, near};
 use super::values::ToolChoice;
 use crate::prompt::Section;
@@ -19,10 +19,13 @@ const LONGEST_COMMAND: Duration = Duration::from_secs(3600);
 
 /// All tools that a definition may offer.
 pub(super) struct ToolCatalog {
+    /// The tools for files and the shell, other built-in ones, and those that the definition declares.
     all: Vec<Tool>,
-    /// The tools that the definition itself declares. They are offered without being named.
-    own: Vec<String>,
-    /// The tools that sections offer.
+    /// The number of tools for files and the shell.
+    usual: usize,
+    /// The number of built-in tools.
+    built_in: usize,
+    /// Tools that sections offer.
     in_sections: Vec<String>,
     has_engine: bool,
 }
@@ -41,11 +44,10 @@ impl ToolCatalog {
         }
         let hidden = definition.hidden_variables();
         let shell = hidden.iter().fold(shell, Shell::without_env).tool();
-        let all = file_tools().into_iter().chain([shell]).chain(plan_tools()).chain([recall()]).collect();
-        let mut in_sections = Vec::new();
-        definition.sections.iter().for_each(|section| section.add_tools(&mut in_sections));
-        let has_engine = definition.engine.is_some();
-        let mut offered = Self { all, own: Vec::new(), in_sections, has_engine };
+        let (all, usual) = (built_in_tools(shell), file_tools().len() + 1);
+        let (built_in, has_engine) = (all.len(), definition.engine.is_some());
+        let in_sections = tools_of(&definition.sections);
+        let mut offered = Self { all, usual, built_in, in_sections, has_engine };
         for (index, tool) in definition.command_tools.iter().enumerate() {
             let key = below(&[], "tool", index);
             let built = tool.tool(&sandbox, &hidden).map_err(|problem| problem.below(&key))?;
@@ -82,13 +84,11 @@ impl ToolCatalog {
 
     /// Adds a tool that the definition declares.
     fn declare(&mut self, tool: Tool, key: &[String]) -> Result<(), Problem> {
-        let name = tool.name().to_string();
-        if self.all.iter().any(|other| other.name() == tool.name()) {
-            let of = if self.own.contains(&name) { "another tool" } else { "a built-in tool" };
-            let message = format!("{of} has the name `{name}`: choose another one");
+        if let Some(other) = self.all.iter().position(|other| other.name() == tool.name()) {
+            let of = if other < self.built_in { "a built-in tool" } else { "another tool" };
+            let message = format!("{of} has the name `{}`: choose another one", tool.name());
             return Err(Problem::new(["name"], message).below(key));
         }
-        self.own.push(name);
         self.all.push(tool);
         Ok(())
     }
@@ -98,25 +98,19 @@ impl ToolCatalog {
         let mut chosen: Vec<Tool> = match choice {
             // An engine has its own tools for files and the shell.
             ToolChoice::All if self.has_engine => Vec::new(),
-            ToolChoice::All => {
-                // The tools for plans and recall are only offered by name.
-                let others: Vec<_> =
-                    plan_tools().into_iter().chain([recall()]).map(|tool| tool.name().to_string()).collect();
-                let is_other = |tool: &&Tool| {
-                    let name = tool.name().as_str();
-                    !others.iter().chain(&self.own).any(|other| other == name)
-                };
-                self.all.iter().filter(is_other).cloned().collect()
-            }
+            // The tools for plans and recall are only offered by name.
+            ToolChoice::All => self.all[..self.usual].to_vec(),
             ToolChoice::Named(names) => {
                 let key = |index: usize| vec!["tools".to_owned(), index.to_string()];
                 let named = names.iter().enumerate().map(|(index, name)| self.get(name, || key(index)));
                 named.collect::<Result<_, _>>()?
             }
         };
-        for name in self.own.iter().filter(|name| !self.in_sections.contains(name)) {
-            if !chosen.iter().any(|tool| tool.name().as_str() == name) {
-                chosen.push(self.get(name, Vec::new)?);
+        // Those that the definition declares are offered without being named.
+        for tool in &self.all[self.built_in..] {
+            let is_in_section = self.in_sections.iter().any(|name| name == tool.name().as_str());
+            if !is_in_section && !chosen.iter().any(|other| other.name() == tool.name()) {
+                chosen.push(tool.clone());
             }
         }
         Ok(chosen)
@@ -158,9 +152,12 @@ impl ToolCatalog {
 
 /// Whether `approval` of every definition may name this tool.
 pub(super) fn is_built_in(name: &str) -> bool {
-    let built_in =
-        file_tools().into_iter().chain([Shell::default().tool()]).chain(plan_tools()).chain([recall()]);
-    name == DEFAULT || built_in.into_iter().any(|tool| tool.name().as_str() == name)
+    let built_in = built_in_tools(Shell::default().tool());
+    name == DEFAULT || built_in.iter().any(|tool| tool.name().as_str() == name)
+}
+
+fn built_in_tools(shell: Tool) -> Vec<Tool> {
+    file_tools().into_iter().chain([shell]).chain(plan_tools()).chain([recall()]).collect()
 }
 
 /// Adds the path of a sub-agent to an error about its definition.
