@@ -217,7 +217,7 @@ fn create_once(made: &OnceLock<PrivateDirectory>) -> std::io::Result<PathBuf> {
     Ok(made.get_or_init(|| new).path().to_owned())
 }
 
-async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, BoxError> + Send + 'static,
 ) -> Result<T, BoxError> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(error.into()))

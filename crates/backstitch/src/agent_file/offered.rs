@@ -1,7 +1,6 @@
 //! The tools of an agent, configured by its definition: built-in ones, programs and sub-agents.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::build::BuildOptions;
 use super::definition::{AgentDefinition, Approve, SectionDefinition, tools_of};
@@ -13,9 +12,6 @@ use crate::tools::{Shell, file_tools, plan_tools, recall};
 
 /// Key of `approval` for every other tool that changes something.
 const DEFAULT: &str = "default";
-
-/// Time limit that a call may always request, even if the default time limit is lower.
-const LONGEST_COMMAND: Duration = Duration::from_secs(3600);
 
 /// All tools that a definition may offer.
 pub(super) struct ToolCatalog {
@@ -38,13 +34,13 @@ impl ToolCatalog {
         options: Option<&BuildOptions<'_>>,
     ) -> Result<Self, AgentFileError> {
         let sandbox = definition.sandbox.clone().unwrap_or_default();
-        let mut shell = Shell::default().effect(definition.shell.effect).sandbox(sandbox.clone());
-        if let Some(timeout) = definition.shell.timeout {
-            shell = shell.timeout(timeout.0, timeout.0.max(LONGEST_COMMAND));
-        }
         let hidden = definition.hidden_variables();
-        let shell = hidden.iter().fold(shell, Shell::without_env).tool();
-        let (all, usual) = (built_in_tools(shell), file_tools().len() + 1);
+        let mut shell = Shell { hidden: hidden.clone(), sandbox: sandbox.clone(), ..Shell::default() };
+        shell.effect = definition.shell.effect;
+        if let Some(timeout) = definition.shell.timeout {
+            (shell.timeout, shell.longest_timeout) = (timeout.0, timeout.0.max(shell.longest_timeout));
+        }
+        let (all, usual) = (built_in_tools(shell.tool()), file_tools().len() + 1);
         let (built_in, has_engine) = (all.len(), definition.engine.is_some());
         let in_sections = tools_of(&definition.sections);
         let mut offered = Self { all, usual, built_in, in_sections, has_engine };

@@ -11,7 +11,7 @@ use backstitch_workspace::HostWorkspace;
 
 use super::Runtime;
 use crate::RuntimeError;
-use crate::adapters::check_directory;
+use crate::adapters::{blocking, check_directory};
 use crate::agent_file::{AgentDefinition, AgentFileError, recorded_definition};
 use crate::id::SessionId;
 use crate::ports::{UncoveredPath, Workspace, directory_holder};
@@ -74,13 +74,12 @@ impl Runtime {
     /// files that have changed. Returns the paths that are not covered.
     pub async fn prepare_captures(&self, directory: &Path) -> Result<Vec<UncoveredPath>, RuntimeError> {
         let workspace = self.alone(directory).await?;
-        let capturing = move || -> Result<Vec<UncoveredPath>, BoxError> {
+        let captured = blocking(move || {
             workspace.capture()?;
             workspace.save_cache()?;
             Ok(workspace.uncovered())
-        };
-        let captured = tokio::task::spawn_blocking(capturing).await.unwrap_or_else(|error| Err(error.into()));
-        captured.map_err(|error| unopened(directory, error))
+        });
+        captured.await.map_err(|error| unopened(directory, error))
     }
 
     /// Opens a directory to capture it without a session.

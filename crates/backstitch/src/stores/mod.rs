@@ -290,13 +290,9 @@ fn place() -> Result<PathBuf, StoresError> {
 
 /// Returns the directory of everything that the command remembers about this user.
 pub fn state_directory() -> Result<PathBuf, StoresError> {
-    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = || std::env::var_os("HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = state.or_else(|| home().map(|home| home.join(".local/state")));
-    let Some(state) = state else {
-        return Err(StoresError::NoStateDirectory);
-    };
-    Ok(state.join("backstitch"))
+    let directory = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = directory("XDG_STATE_HOME").or_else(|| Some(directory("HOME")?.join(".local/state")));
+    Ok(state.ok_or(StoresError::NoStateDirectory)?.join("backstitch"))
 }
 
 /// Creates a directory that only this user can use, and the missing directories above it likewise.

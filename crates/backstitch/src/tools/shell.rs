@@ -27,14 +27,30 @@ const DESCRIPTION: &str = "Runs a command with /bin/sh in the workspace, and ret
      its environment (env -i) after its parent has ended may survive: do not start daemons.";
 
 /// Options of the shell tool.
+///
+/// ```
+/// use backstitch::ports::Sandbox;
+/// use backstitch::tools::Shell;
+///
+/// let sandbox = Sandbox::workspace().without_network();
+/// let shell = Shell { sandbox, ..Shell::default() }.tool();
+/// ```
 #[derive(Debug, Clone)]
 pub struct Shell {
-    effect: Effect,
-    timeout: Duration,
-    longest_timeout: Duration,
-    caps: OutputCaps,
-    hidden: Vec<String>,
-    sandbox: Sandbox,
+    /// Possible effects of commands. [`Effect::Workspace`] promises that they change only files of the workspace, so that an
+    /// interrupted command is run again.
+    pub effect: Effect,
+    /// Time limit of a command if the call sets none.
+    pub timeout: Duration,
+    /// Longest time limit that a call may ask for.
+    pub longest_timeout: Duration,
+    /// How much of each stream is returned.
+    pub caps: OutputCaps,
+    /// Environment variables that commands do not see, such as API keys.
+    pub hidden: Vec<String>,
+    /// Limits of commands. A sandbox without network and without further paths gives them the effect [`Effect::Workspace`], if the
+    /// system enforces it.
+    pub sandbox: Sandbox,
 }
 
 impl Default for Shell {
@@ -53,51 +69,6 @@ impl Default for Shell {
 }
 
 impl Shell {
-    /// Sets the possible effects of commands. [`Effect::Workspace`] promises that they change only files of
-    /// the workspace, so that an interrupted command is run again.
-    #[must_use]
-    pub fn effect(mut self, effect: Effect) -> Self {
-        self.effect = effect;
-        self
-    }
-
-    /// Sets the default time limit of a command, and the longest one that a call may ask for.
-    #[must_use]
-    pub fn timeout(mut self, usual: Duration, longest: Duration) -> Self {
-        self.timeout = usual.min(longest);
-        self.longest_timeout = longest;
-        self
-    }
-
-    /// Sets how much of each stream is returned.
-    #[must_use]
-    pub fn output(mut self, caps: OutputCaps) -> Self {
-        self.caps = caps;
-        self
-    }
-
-    /// Removes an environment variable from commands, such as an API key.
-    #[must_use]
-    pub fn without_env(mut self, name: impl Into<String>) -> Self {
-        self.hidden.push(name.into());
-        self
-    }
-
-    /// Confines commands. A sandbox without network and without further paths gives them the effect
-    /// [`Effect::Workspace`], if the system enforces it.
-    ///
-    /// ```
-    /// use backstitch::ports::Sandbox;
-    /// use backstitch::tools::Shell;
-    ///
-    /// let shell = Shell::default().sandbox(Sandbox::workspace().without_network()).tool();
-    /// ```
-    #[must_use]
-    pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
-        self.sandbox = sandbox;
-        self
-    }
-
     /// Builds the tool.
     pub fn tool(self) -> Tool {
         let arguments = serde_json::Map::from_iter([

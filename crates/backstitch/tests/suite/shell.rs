@@ -103,7 +103,7 @@ async fn background_processes_end_with_the_command() {
 async fn the_middle_of_long_output_is_left_out() {
     let place = Place::on_disk();
     let caps = OutputCaps { head: 10, tail: 10 };
-    let harness = place.harness(vec![Shell::default().output(caps).tool()]).await;
+    let harness = place.harness(vec![Shell { caps, ..Shell::default() }.tool()]).await;
     let result = harness.succeeds("shell", json!({"command": "seq 1 100000"})).await;
     let text = result["stdout"].as_str().unwrap();
     assert!(text.starts_with("1\n2\n3\n4\n5\n\n[") && text.ends_with("\n100000\n"), "{text}");
@@ -112,13 +112,15 @@ async fn the_middle_of_long_output_is_left_out() {
 
 #[tokio::test]
 async fn a_shell_can_be_configured() {
-    let tool = Shell::default().effect(Effect::Workspace).without_env("PATH").tool();
+    let hidden = vec!["PATH".to_owned()];
+    let tool = Shell { effect: Effect::Workspace, hidden, ..Shell::default() }.tool();
     assert_eq!(tool.spec.effect, Effect::Workspace);
     let place = Place::on_disk();
     let harness = place.harness(vec![tool]).await;
     let ran = harness.succeeds("shell", json!({"command": "/usr/bin/env | /usr/bin/grep -c ^HOME="})).await;
     assert_eq!(ran["stdout"], "1\n");
-    let limited = Shell::default().timeout(Duration::from_secs(60), Duration::from_millis(200)).tool();
+    let (timeout, longest_timeout) = (Duration::from_secs(60), Duration::from_millis(200));
+    let limited = Shell { timeout, longest_timeout, ..Shell::default() }.tool();
     let place = Place::on_disk();
     let harness = place.harness(vec![limited]).await;
     let (kind, _) = harness.fails("shell", json!({"command": "sleep 60", "timeout_seconds": 60})).await;
@@ -177,7 +179,7 @@ async fn paths_that_are_not_rolled_back_are_named() {
 #[tokio::test]
 async fn a_confined_command_writes_only_in_the_workspace_and_reports_what_was_refused() {
     let sandbox = Sandbox::workspace().without_network();
-    let tool = Shell::default().sandbox(sandbox.clone()).tool();
+    let tool = Shell { sandbox: sandbox.clone(), ..Shell::default() }.tool();
     if !backstitch::host::probe().enforces(&sandbox) {
         // Nothing is promised that the system does not enforce.
         assert_eq!(tool.spec.effect, Effect::External);
