@@ -10,7 +10,6 @@
 //! directory is therefore still found, and another directory that reuses its inode is not mistaken for it.
 
 mod address;
-mod opening;
 
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
@@ -26,8 +25,7 @@ use crate::filesystem::format::names;
 use crate::ports::OpenError;
 use serde::{Deserialize, Serialize};
 
-pub use address::StoreAddress;
-pub use opening::{OpenedStore, open, open_bundle, open_for_rescue, open_read_only};
+pub use address::{OpenedStore, StoreAddress, open, open_bundle, open_for_rescue, open_read_only};
 
 /// File name of every store.
 pub const FILE: &str = "store.db";

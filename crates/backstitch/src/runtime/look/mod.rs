@@ -11,7 +11,6 @@ mod log;
 mod query;
 mod request;
 mod session;
-mod stats;
 mod waiting;
 
 use backstitch_runtime::{PointSpec, RuntimeError, load_view, locate_with_view};
