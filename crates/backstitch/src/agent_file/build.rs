@@ -26,7 +26,7 @@ use crate::message::PolicyName;
 use crate::ports::Policy;
 use crate::prompt::{BoundPrompt, Output, Prompt, PromptBuilder, PromptError};
 use crate::secrets::Secrets;
-use crate::tool::WorkspaceUse;
+use crate::tool::{WorkspaceUse, with_causes};
 use crate::tools::recall;
 use crate::{Agent, FunctionPolicy, LispAgent, Price, Prices, ScriptedPolicy, Tools, WorkspaceSpec};
 
@@ -339,8 +339,7 @@ impl AgentDefinition {
             key = below(&key, "section", index);
             sections = &sections[index].sections;
         }
-        let source = std::error::Error::source(error).map(|source| format!(": {source}"));
-        Problem { key, message: format!("{error}{}", source.unwrap_or_default()) }
+        Problem { key, message: with_causes(error) }
     }
 
     /// Creates a definition that holds only a model.

@@ -160,11 +160,10 @@ impl McpDefinition {
     pub(super) fn tools(
         &self,
         _: &AgentDefinition,
-        key: &[String],
         _: Option<&BuildOptions<'_>>,
-    ) -> Result<Vec<Tool>, AgentFileError> {
-        self.check().map_err(|problem| problem.below(key))?;
-        Err(Problem::new([], "this program was built without MCP").below(key).into())
+    ) -> Result<Vec<Tool>, Problem> {
+        self.check()?;
+        Err(Problem::new([], "this program was built without MCP"))
     }
 }
 
@@ -186,21 +185,20 @@ mod servers {
     use super::{
         AgentDefinition, AgentFileError, BuildOptions, McpDefinition, Problem, Tool, header_source, value_of,
     };
+    use crate::tool::with_causes;
 
     impl McpDefinition {
         /// Returns the server. Without `options` it is never started, so its variables need not be set.
         fn server(
             &self,
             definition: &AgentDefinition,
-            key: &[String],
             options: Option<&BuildOptions<'_>>,
         ) -> Result<McpServer, Problem> {
-            self.check().map_err(|problem| problem.below(key))?;
+            self.check()?;
             let value = |list: &str, name: &str, variable: &str| match options {
                 None => Ok(None),
                 Some(options) => value_of(options, variable).map(Some).ok_or_else(|| {
-                    let message = format!("the environment variable {variable} is not set");
-                    Problem::new([list, name], message).below(key)
+                    Problem::new([list, name], format_args!("the environment variable {variable} is not set"))
                 }),
             };
             let mut spec = match &self.url {
@@ -230,21 +228,20 @@ mod servers {
         pub(in super::super) fn tools(
             &self,
             definition: &AgentDefinition,
-            key: &[String],
             options: Option<&BuildOptions<'_>>,
-        ) -> Result<Vec<Tool>, AgentFileError> {
-            let server = self.server(definition, key, options)?;
+        ) -> Result<Vec<Tool>, Problem> {
+            let server = self.server(definition, options)?;
             let Some(pinned) = &self.pinned else { return Ok(Vec::new()) };
-            let problem = |message: String| Problem { key: key.to_vec(), message };
             let read = |value: &serde_json::Value| {
-                serde_json::from_value(value.clone())
-                    .map_err(|error| problem(format!("a pinned tool cannot be read: {error}")))
+                serde_json::from_value(value.clone()).map_err(|error| {
+                    Problem::new([], format_args!("a pinned tool cannot be read: {error}"))
+                })
             };
             let pinned: Vec<PinnedTool> = pinned.iter().map(read).collect::<Result<_, _>>()?;
             let mut tools = Vec::new();
             for tool in &pinned {
                 let effect = self.effects.get(&tool.name).copied();
-                tools.push(server.tool(tool, effect).map_err(|error| problem(error.to_string()))?);
+                tools.push(server.tool(tool, effect).map_err(|error| Problem::new([], error))?);
             }
             let definition = Self { pinned: None, ..self.clone() };
             server.compare_with(pinned, move |name| definition.offers(name));
@@ -264,17 +261,12 @@ mod servers {
         async fn pin(
             &self,
             definition: &AgentDefinition,
-            key: &[String],
             options: &BuildOptions<'_>,
             notes: &mut Vec<String>,
         ) -> Result<Vec<serde_json::Value>, Problem> {
-            let problem = |message: String| Problem { key: key.to_vec(), message };
-            let full = |error: ClientError| {
-                let source = std::error::Error::source(&error).map(|source| format!(": {source}"));
-                problem(format!("{error}{}", source.unwrap_or_default()))
-            };
-            let server = self.server(definition, key, Some(options))?;
-            let listing = server.list().await.map_err(full)?;
+            let problem = |message: String| Problem::new([], message);
+            let server = self.server(definition, Some(options))?;
+            let listing = server.list().await.map_err(|error| problem(with_causes(&error)))?;
             server.end();
             notes.extend(listing.notes.iter().map(|note| format!("MCP server {}: {note}", self.name)));
             let listed = listing.tools;
@@ -306,7 +298,13 @@ mod servers {
         /// Returns notes for people, about tools that are left out.
         pub async fn pin_mcp(&mut self, options: &BuildOptions<'_>) -> Result<Vec<String>, AgentFileError> {
             let mut notes = Vec::new();
-            self.pin_own(options, &mut notes).await?;
+            for index in 0..self.mcp.len() {
+                if self.mcp[index].pinned.is_none() {
+                    let pinned = self.mcp[index].pin(self, options, &mut notes).await;
+                    let in_list = |problem: Problem| problem.below(&below(&[], "mcp", index));
+                    self.mcp[index].pinned = Some(pinned.map_err(in_list)?);
+                }
+            }
             let caller = self.clone();
             for (index, sub_agent) in self.sub_agents.iter_mut().enumerate() {
                 let key = below(&[], "sub_agent", index);
@@ -325,25 +323,6 @@ mod servers {
                 }
             }
             Ok(notes)
-        }
-
-        async fn pin_own(
-            &mut self,
-            options: &BuildOptions<'_>,
-            notes: &mut Vec<String>,
-        ) -> Result<(), AgentFileError> {
-            let mut pinned = Vec::new();
-            for (index, server) in self.mcp.iter().enumerate() {
-                let key = below(&[], "mcp", index);
-                pinned.push(match &server.pinned {
-                    Some(pinned) => pinned.clone(),
-                    None => server.pin(self, &key, options, notes).await?,
-                });
-            }
-            for (server, pinned) in self.mcp.iter_mut().zip(pinned) {
-                server.pinned = Some(pinned);
-            }
-            Ok(())
         }
     }
 }

@@ -51,7 +51,8 @@ impl ToolCatalog {
         }
         for (index, server) in definition.mcp.iter().enumerate() {
             let key = below(&[], "mcp", index);
-            for tool in server.tools(definition, &key, options)? {
+            let tools = server.tools(definition, options).map_err(|problem| problem.below(&key))?;
+            for tool in tools {
                 offered.declare(tool, &key)?;
             }
         }
