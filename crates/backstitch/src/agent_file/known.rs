@@ -122,7 +122,7 @@ impl AgentDefinition {
         }
         let caller = self.clone();
         for sub_agent in &mut self.sub_agents {
-            let Ok(mut inherited) = sub_agent.inherited(&caller, &[]) else { continue };
+            let Ok(mut inherited) = sub_agent.inherited(&caller) else { continue };
             let facts = Box::pin(inherited.fill_served_models(options)).await;
             notes.extend(facts);
             let Some(agent) = &mut sub_agent.agent else { continue };

@@ -315,7 +315,8 @@ mod servers {
                 if !needs_pins {
                     continue;
                 }
-                let mut inherited = sub_agent.inherited(&caller, &key)?;
+                let inherited = sub_agent.inherited(&caller).map_err(|problem| problem.below(&key));
+                let mut inherited = inherited?;
                 let inner = Box::pin(inherited.pin_mcp(options)).await;
                 notes.extend(inner.map_err(|error| inside(error, &key))?);
                 if let Some(agent) = &mut sub_agent.agent {

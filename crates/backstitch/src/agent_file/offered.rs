@@ -58,9 +58,10 @@ impl ToolCatalog {
         }
         for (index, sub_agent) in definition.sub_agents.iter().enumerate() {
             let key = below(&[], "sub_agent", index);
-            let inherited = sub_agent.inherited(definition, &key)?;
+            let in_list = |problem: Problem| problem.below(&key);
+            let inherited = sub_agent.inherited(definition).map_err(in_list)?;
             let agent = inherited.agent_with(options).map_err(|error| inside(error, &key))?;
-            offered.declare(sub_agent.tool(agent, &key)?, &key)?;
+            offered.declare(sub_agent.tool(agent).map_err(in_list)?, &key)?;
         }
         // The tools of a server are not known before it was asked for them.
         let is_unknown = |name: &str| definition.mcp.iter().any(|server| server.has_unknown(name));

@@ -166,15 +166,14 @@ impl AgentDefinition {
     /// Returns the addresses of the models of this agent and of its sub-agents.
     pub fn model_receivers(&self) -> Vec<ModelReceiver> {
         let own = self.model.iter().filter_map(|model| self.receiver(model));
-        let fallbacks = self.fallbacks.iter().filter_map(|fallback| self.with_fallback(fallback).ok());
-        let own = own.chain(fallbacks.flat_map(|other| other.model_receivers_alone()));
-        let below = self.sub_agents.iter().filter_map(|sub_agent| sub_agent.inherited(self, &[]).ok());
+        let fallbacks = self.fallbacks.iter().filter_map(|fallback| {
+            let other = self.with_fallback(fallback).ok()?;
+            other.receiver(other.model.as_ref()?)
+        });
+        let below = self.sub_agents.iter().filter_map(|sub_agent| sub_agent.inherited(self).ok());
         let below = below.flat_map(|agent| agent.model_receivers());
-        own.chain(below.map(|receiver| ModelReceiver { is_main: false, ..receiver })).collect()
-    }
-
-    fn model_receivers_alone(&self) -> Option<ModelReceiver> {
-        Some(ModelReceiver { is_main: false, ..self.receiver(self.model.as_ref()?)? })
+        let others = fallbacks.chain(below).map(|receiver| ModelReceiver { is_main: false, ..receiver });
+        own.chain(others).collect()
     }
 
     fn receiver(&self, model: &ModelName) -> Option<ModelReceiver> {

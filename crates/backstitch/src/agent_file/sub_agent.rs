@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::command_tool::NO_DESCRIPTION;
 use super::definition::{AgentDefinition, Approve};
-use super::error::{AgentFileError, Problem};
+use super::error::Problem;
 use super::values::Span;
 use crate::tool::Tool;
 use crate::{Agent, SubAgent};
@@ -41,13 +41,8 @@ pub struct SubAgentDefinition {
 }
 
 impl SubAgentDefinition {
-    /// Returns the definition of the agent, with what it inherits from its caller. `key` is the path of this
-    /// definition.
-    pub(super) fn inherited(
-        &self,
-        caller: &AgentDefinition,
-        key: &[String],
-    ) -> Result<AgentDefinition, Problem> {
+    /// Returns the definition of the agent, with what it inherits from its caller.
+    pub(super) fn inherited(&self, caller: &AgentDefinition) -> Result<AgentDefinition, Problem> {
         let agent = self.agent.as_deref();
         let has_path = agent.is_some_and(|agent| agent.workspace.path.is_some());
         let has_engine = agent.is_some_and(|agent| agent.engine.is_some());
@@ -56,8 +51,7 @@ impl SubAgentDefinition {
             ("name", agent.is_none(), "the agent is missing: set `file` or `[sub_agent.agent]`"),
             ("agent", has_path, "a sub-agent works in the directory of its caller: remove `workspace.path`"),
             ("agent", has_engine, "a sub-agent has no engine: give it a model"),
-        ])
-        .map_err(|problem| problem.below(key))?;
+        ])?;
         let mut agent = agent.cloned().unwrap_or_default();
         // Its MCP servers work there too.
         agent.workspace.path.clone_from(&caller.workspace.path);
@@ -91,9 +85,9 @@ impl SubAgentDefinition {
     }
 
     /// Builds the tool of an agent that was built.
-    pub(super) fn tool(&self, agent: Agent, key: &[String]) -> Result<Tool, AgentFileError> {
+    pub(super) fn tool(&self, agent: Agent) -> Result<Tool, Problem> {
         let tool = SubAgent::new(&self.name, &self.description, agent)
-            .map_err(|error| Problem::new(["name"], error).below(key))?;
+            .map_err(|error| Problem::new(["name"], error))?;
         let tool = tool.described(|mut builder| {
             if self.approval == Some(Approve::Ask) {
                 builder = builder.needs_approval();
