@@ -208,6 +208,11 @@ impl AgentDefinition {
         Prices(self.prices.iter().map(|(model, known)| (model.clone(), price(known))).collect())
     }
 
+    /// Whether the price of a model is known, by its name with or without its provider.
+    pub(super) fn has_price(&self, model: &ModelName) -> bool {
+        self.prices.contains_key(&model.to_string()) || self.prices.contains_key(&model.model)
+    }
+
     /// Refuses a budget of money if the price of the model is unknown.
     fn check_prices(&self) -> Result<(), Problem> {
         if self.budget.money.is_none() {
@@ -217,11 +222,8 @@ impl AgentDefinition {
             (_, Some(engine)) => engine.unknown_price(&self.prices),
             (Some(model), None) => {
                 let models = std::iter::once(model).chain(self.fallbacks.iter().map(|other| &other.model));
-                let is_unknown = |model: &&ModelName| {
-                    model.provider != ModelProvider::Scripted
-                        && !self.prices.contains_key(&model.to_string())
-                        && !self.prices.contains_key(&model.model)
-                };
+                let is_unknown =
+                    |model: &&ModelName| model.provider != ModelProvider::Scripted && !self.has_price(model);
                 let unknown = models.into_iter().find(is_unknown);
                 unknown.map(|model| format!("the price of {model} is unknown: set it in `prices`"))
             }

@@ -101,10 +101,9 @@ impl AgentDefinition {
             return;
         }
         let Some(known) = KnownModels::current().find(model) else { return };
-        let name = model.to_string();
         self.window = self.window.or(Some(known.window));
-        if !self.prices.contains_key(&model.model) {
-            self.prices.entry(name).or_insert(known.price);
+        if !self.has_price(model) {
+            self.prices.insert(model.to_string(), known.price);
         }
     }
 
@@ -152,8 +151,7 @@ impl AgentDefinition {
         if is_off || self.engine.is_some() {
             return None;
         }
-        let has_price =
-            self.prices.contains_key(&model.to_string()) || self.prices.contains_key(&model.model);
+        let has_price = self.has_price(&model);
         let wanted = match self.window {
             None => WantedFacts::Window,
             Some(_) if has_price => return None,

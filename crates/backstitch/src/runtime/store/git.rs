@@ -90,42 +90,35 @@ impl History {
         let mut history = Self::default();
         let transcript = view.transcript()?;
         let created = view.created().created_at;
-        let mut last: Option<WorkspaceRoot> = None;
         for checkpoint in view.checkpoints() {
             let started = view.call(checkpoint.call_id).and_then(|call| Some(call.intent.as_ref()?.at));
             let started = started.unwrap_or(created);
-            if let Some(root) = checkpoint.before.root.filter(|root| last != Some(*root)) {
-                let before = WorkspaceRevision { root, coverage: checkpoint.before.coverage };
-                history.add_observed(objects, view, before, started, &mut last)?;
-            }
-            let Some((after, root)) = checkpoint.after.and_then(|after| Some((after, after.root?))) else {
-                continue;
-            };
-            if is_kept(objects, root)? {
+            let before = WorkspaceRevision::of(checkpoint.before.root, checkpoint.before.coverage);
+            history.add_observed(objects, view, before, started)?;
+            let after = checkpoint.after.and_then(|after| WorkspaceRevision::of(after.root, after.coverage));
+            let Some(after) = after else { continue };
+            if is_kept(objects, after.root)? {
                 let time = checkpoint.recorded_at.unwrap_or(started);
-                let message = message(view, &transcript, &checkpoint);
-                history.add(objects, WorkspaceRevision { root, coverage: after.coverage }, message, time)?;
-                last = Some(root);
+                history.add(objects, after, message(view, &transcript, &checkpoint), time)?;
             } else {
-                history.pruned.push((checkpoint.call_id, root));
+                history.pruned.push((checkpoint.call_id, after.root));
             }
         }
-        if let Some(files) = view.files().filter(|files| last != Some(files.root)) {
-            let time = view.recorded_at().unwrap_or(created);
-            history.add_observed(objects, view, files, time, &mut last)?;
-        }
+        history.add_observed(objects, view, view.files(), view.recorded_at().unwrap_or(created))?;
         Ok(history)
     }
 
-    /// Adds the files at the start of the session, or as they were found between two calls.
+    /// Adds the files at the start of the session, or as they were found between two calls, if they are not those of the last
+    /// commit.
     fn add_observed(
         &mut self,
         objects: &dyn Objects,
         view: &JournalView,
-        files: WorkspaceRevision,
+        files: Option<WorkspaceRevision>,
         time: Timestamp,
-        last: &mut Option<WorkspaceRoot>,
     ) -> Result<(), RuntimeError> {
+        let last = self.commits.last().map(|last| last.root);
+        let Some(files) = files.filter(|files| last != Some(files.root)) else { return Ok(()) };
         if !is_kept(objects, files.root)? {
             return Ok(());
         }
@@ -134,9 +127,7 @@ impl History {
             false => "files changed outside of calls",
         };
         let message = format!("{subject}\n\nSession: {}\n", view.session_id());
-        self.add(objects, files, message, time)?;
-        *last = Some(files.root);
-        Ok(())
+        self.add(objects, files, message, time)
     }
 
     fn add(

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::agent_file::recorded_definition;
 use crate::id::{CallId, SessionId};
 use crate::journal::{InnerMessage, Origin, Role};
-use crate::message::{Message, Part};
+use crate::message::{OptionCall, Part};
 use crate::ports::{IndexedStatus, SessionPresence};
 use crate::report::{MarkdownExport, Version};
 use crate::view::{CallStatus, JournalView};
@@ -107,7 +107,7 @@ impl Document<'_> {
             match message.message.option_call() {
                 Some(call) => {
                     let status = transcript.status(call.invocation_id);
-                    self.call(view, &message.message, status, results.get(&call.invocation_id))?;
+                    self.call(view, call, status, results.get(&call.invocation_id));
                 }
                 None => self.parts(&message),
             }
@@ -157,11 +157,10 @@ impl Document<'_> {
     fn call(
         &mut self,
         view: &JournalView,
-        message: &Message,
+        call: &OptionCall,
         status: CallStatus,
         result: Option<&InnerMessage>,
-    ) -> Result<(), RuntimeError> {
-        let Some(call) = message.option_call() else { return Ok(()) };
+    ) {
         let status = match status {
             CallStatus::Pending => "no result yet",
             CallStatus::Completed => "completed",
@@ -182,7 +181,7 @@ impl Document<'_> {
             self.line(&format!("Sub-agent: [{child_name}](#sub-agent-{child_name})"));
             self.children.push_back(child);
         }
-        let Some(result) = result else { return Ok(()) };
+        let Some(result) = result else { return };
         self.line("Result:");
         let value = result.message.option_result().and_then(|result| result.result.inline());
         match value {
@@ -194,7 +193,6 @@ impl Document<'_> {
         }
         let parts = result.message.option_result().map(|result| result.parts.as_slice()).unwrap_or_default();
         self.media(parts);
-        Ok(())
     }
 
     fn parts(&mut self, message: &InnerMessage) {
