@@ -56,17 +56,10 @@ impl Problem {
 
     /// Formats the path of the key, such as `section[2].tools[0]`.
     fn written_key(&self) -> String {
-        let mut written = String::new();
-        for part in &self.key {
-            if part.bytes().all(|byte| byte.is_ascii_digit()) {
-                written.push_str(&format!("[{part}]"));
-            } else if written.is_empty() {
-                written.push_str(part);
-            } else {
-                written.push_str(&format!(".{part}"));
-            }
-        }
-        written
+        let is_index = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        let written = |part: &String| if is_index(part) { format!("[{part}]") } else { format!(".{part}") };
+        let key: String = self.key.iter().map(written).collect();
+        key.strip_prefix('.').unwrap_or(&key).to_owned()
     }
 }
 

@@ -31,9 +31,10 @@ impl ArgumentTemplate {
         if command.iter().any(|part| part.contains('\0')) {
             return Err("an argument of a program cannot hold the character 0".to_owned());
         }
-        if pieces(program)?.iter().any(|piece| matches!(piece, Piece::Argument(_))) {
-            return Err("the program is fixed: placeholders are for its arguments".to_owned());
-        }
+        let program = match &pieces(program)?[..] {
+            [Piece::Text(program)] => program.clone(),
+            _ => return Err("the program is fixed: placeholders are for its arguments".to_owned()),
+        };
         let arguments = arguments.iter().map(|argument| pieces(argument)).collect::<Result<Vec<_>, _>>()?;
         for piece in arguments.iter().flatten() {
             if let Piece::Argument(name) = piece
@@ -45,7 +46,7 @@ impl ArgumentTemplate {
                 ));
             }
         }
-        Ok(Self { program: literal(program)?, arguments })
+        Ok(Self { program, arguments })
     }
 
     /// Returns the program and its arguments for a call.
@@ -77,13 +78,6 @@ impl ArgumentTemplate {
 
 fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-fn literal(text: &str) -> Result<String, String> {
-    let parts = pieces(text)?.into_iter().map(|piece| match piece {
-        Piece::Text(text) | Piece::Argument(text) => text,
-    });
-    Ok(parts.collect())
 }
 
 fn pieces(text: &str) -> Result<Vec<Piece>, String> {

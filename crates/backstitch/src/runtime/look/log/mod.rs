@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use backstitch_runtime::{EventStream, RuntimeError, SessionEvent, load_view};
+use backstitch_runtime::{EventStream, RuntimeError, SessionEvent, load_view, read_records};
 use serde_json::Value;
 
 pub use filter::{LogFilter, cost, is_failure, money};
@@ -145,12 +145,7 @@ impl SessionLog {
     }
 
     async fn read(&self, from: Position, to: Position) -> Result<Vec<Record>, RuntimeError> {
-        let wanted = usize::try_from(to.number().saturating_sub(from.number())).unwrap_or(usize::MAX);
-        if wanted == 0 {
-            return Ok(Vec::new());
-        }
-        let store = &self.runtime.store.store;
-        store.read(self.view.session_id(), from, wanted).await.map_err(RuntimeError::Store)
+        read_records(&*self.runtime.store.store, self.view.session_id(), from, Some(to)).await
     }
 
     /// Describes a record, if it is selected.
