@@ -6,6 +6,7 @@
 
 use backstitch_core::ports::{FileKind, Filesystem, FilesystemError};
 use regex::bytes::Regex;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::FilePath;
@@ -78,9 +79,10 @@ pub struct Grep {
 }
 
 /// A line that matches.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GrepMatch {
     /// File that contains the line.
+    #[schemars(with = "String")]
     pub path: FilePath,
     /// Line number, from 1.
     pub line: usize,
@@ -88,8 +90,10 @@ pub struct GrepMatch {
     /// characters.
     pub text: String,
     /// Context lines before the match.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<String>,
     /// Context lines after the match.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
 }
 

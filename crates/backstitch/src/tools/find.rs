@@ -112,29 +112,12 @@ pub fn glob(
 #[derive(Serialize, JsonSchema)]
 struct GrepOutput {
     /// The lines.
-    matches: Vec<Line>,
+    matches: Vec<GrepMatch>,
     /// Number of files that were searched.
     searched: usize,
     /// What is left out or was not searched.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
-}
-
-/// A matching line.
-#[derive(Serialize, JsonSchema)]
-struct Line {
-    /// The file.
-    path: String,
-    /// The number of the line, from 1.
-    line: usize,
-    /// The line.
-    text: String,
-    /// The lines before it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    before: Vec<String>,
-    /// The lines after it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    after: Vec<String>,
 }
 
 /// Finds lines of files that match a regular expression (syntax of Rust's regex: no look-around, no
@@ -182,13 +165,7 @@ pub fn grep(
             notes.push(format!("{} more matches are not shown", total - matches.len()));
             break;
         }
-        matches.push(Line {
-            path: line.path.to_string(),
-            line: line.line,
-            text: line.text,
-            before: line.before,
-            after: line.after,
-        });
+        matches.push(line);
     }
     if found.truncated {
         notes.push(
