@@ -16,7 +16,7 @@ use super::definition::{
 use super::error::{AgentFileError, Problem};
 use super::headers;
 use super::keys::{KEY_VARIABLES, checked_url, is_private};
-use super::mcp::value_of;
+use super::mcp::{McpDefinition, value_of};
 use super::model::{ModelName, ModelProvider};
 use super::offered::{ToolCatalog, below, is_built_in};
 use super::session::recorded_in;
@@ -167,9 +167,10 @@ impl AgentDefinition {
     fn secrets(&self, options: &BuildOptions<'_>) -> Secrets {
         let keys = KEY_VARIABLES.iter().filter_map(|variable| (options.key)(variable));
         let own = self.own_variables();
-        let keys = keys.chain(own.iter().filter_map(|variable| value_of(options, variable)));
-        let of_servers = self.mcp_servers().into_iter().flat_map(|server| server.secrets(options));
-        Secrets::new(keys.chain(of_servers).map(|key| key.trim().to_owned()))
+        let of_servers = self.mcp_servers().into_iter().flat_map(McpDefinition::variables);
+        let others = own.iter().map(String::as_str).chain(of_servers);
+        let others = others.filter_map(|variable| value_of(options, variable));
+        Secrets::new(keys.chain(others).map(|key| key.trim().to_owned()))
     }
 
     /// Builds an agent that a model answers for: with programs, or with text and tool calls.

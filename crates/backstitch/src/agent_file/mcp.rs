@@ -127,11 +127,6 @@ impl McpDefinition {
         let of_headers = self.headers.values().filter_map(|text| Some(header_source(text)?.1));
         self.env.values().map(String::as_str).chain(of_headers).collect()
     }
-
-    /// Returns the values of the variables that the server receives.
-    pub(super) fn secrets(&self, options: &BuildOptions<'_>) -> Vec<String> {
-        self.variables().into_iter().filter_map(|variable| value_of(options, variable)).collect()
-    }
 }
 
 /// Splits the source of a header, `VARIABLE` or a word before it such as `Bearer VARIABLE`: into the text before the value, with

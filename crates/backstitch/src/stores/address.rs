@@ -4,12 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fmt, io};
 
-use backstitch_store::{Bundle, MemoryStore, SqliteStore};
+use backstitch_store::{MemoryStore, SqliteStore};
 
 use super::{StoresError, prepare};
-use crate::ports::{
-    BundleError, Objects, OpenBundle, OpenError, Progress, Store, StoreAdmin, TransferProgress,
-};
+use crate::ports::{Objects, OpenError, Store, StoreAdmin};
 
 /// The address of the store in memory.
 const MEMORY: &str = "memory:";
@@ -176,14 +174,6 @@ pub fn open_for_rescue(address: &StoreAddress) -> Result<Arc<dyn StoreAdmin>, Op
         StoreAddress::Memory => Ok(Arc::new(MemoryStore::new())),
         StoreAddress::Other { scheme } => Err(unknown(scheme)),
     }
-}
-
-/// Opens a bundle, and checks all of it: tables, checksums, journals, objects, references. The file is not changed.
-pub fn open_bundle(
-    path: &Path,
-    progress: Progress<'_, TransferProgress>,
-) -> Result<Box<dyn OpenBundle>, BundleError> {
-    Ok(Box::new(Bundle::open(path, progress)?))
 }
 
 fn absolute(address: &StoreAddress) -> Result<StoreAddress, OpenError> {

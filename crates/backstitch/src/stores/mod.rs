@@ -25,7 +25,7 @@ use crate::filesystem::format::names;
 use crate::ports::OpenError;
 use serde::{Deserialize, Serialize};
 
-pub use address::{OpenedStore, StoreAddress, open, open_bundle, open_for_rescue, open_read_only};
+pub use address::{OpenedStore, StoreAddress, open, open_for_rescue, open_read_only};
 
 /// File name of every store.
 pub const FILE: &str = "store.db";

@@ -7,10 +7,10 @@
 //! Another person may have defined the session. So its rules that let calls run without a question are removed, and its sandbox is limited
 //! to that of this user.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use backstitch_runtime::{DirectoryError, WorkspaceSpec, latest_files, resolve_writable};
+use backstitch_store::Bundle;
 use backstitch_workspace::diff;
 
 use super::blocking;
@@ -28,21 +28,16 @@ use crate::stores::{self, StoreAddress};
 use crate::{Runtime, RuntimeError};
 
 /// A bundle whose content was checked completely. What is imported is what was checked.
+#[derive(Debug)]
 pub struct SessionBundle {
-    opened: Box<dyn OpenBundle>,
+    opened: Bundle,
     has_files: bool,
-}
-
-impl fmt::Debug for SessionBundle {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("SessionBundle").field("session", &self.session()).finish_non_exhaustive()
-    }
 }
 
 impl SessionBundle {
     /// Opens a bundle, and checks all of it: tables, checksums, journals, objects, references. The file is not changed.
     pub async fn open(path: &Path, progress: Progress<'_, TransferProgress>) -> Result<Self, RuntimeError> {
-        let opened = in_place(|| stores::open_bundle(path, progress))?;
+        let opened = in_place(|| Bundle::open(path, progress))?;
         let store = stores::open_read_only(&StoreAddress::File(opened.path().to_owned()))?;
         let definition = Runtime::over(store).agent_of(opened.session()).await?;
         let has_files = definition.is_some_and(|definition| definition.workspace.path.is_some());
@@ -122,7 +117,7 @@ impl Runtime {
             Some(directory) => Some(blocking(move || create(&directory)).await?),
             None => None,
         };
-        let report = self.store.admin.import_bundle(&*bundle.opened, progress).await?;
+        let report = self.store.admin.import_bundle(&bundle.opened, progress).await?;
         // The session may have been here before, with a directory on this machine.
         let definition = self.agent_of(session).await?;
         if let (Some(directory), Some(definition)) = (directory, definition) {
