@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 /// A duration: a number of seconds, or a text such as `90s`, `10m` or `1h30m`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "NumberOrText")]
+#[serde(try_from = "SpanForm")]
 pub struct Span(pub Duration);
 
 impl std::str::FromStr for Span {
@@ -53,24 +53,24 @@ impl Serialize for Span {
     }
 }
 
-/// A value that is a number or a text in a file.
+/// The forms of a duration in a file.
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "write a number or a text")]
-enum NumberOrText {
-    Number(i64),
+#[serde(untagged, expecting = "expected a duration, such as `90s`, `10m` or a number of seconds")]
+enum SpanForm {
+    Seconds(i64),
     Text(String),
 }
 
-impl TryFrom<NumberOrText> for Span {
+impl TryFrom<SpanForm> for Span {
     type Error = String;
 
-    fn try_from(form: NumberOrText) -> Result<Self, Self::Error> {
+    fn try_from(form: SpanForm) -> Result<Self, Self::Error> {
         match form {
-            NumberOrText::Number(seconds) => {
+            SpanForm::Seconds(seconds) => {
                 let seconds = u64::try_from(seconds).map_err(|_| "a duration is not negative")?;
                 Ok(Self(Duration::from_secs(seconds)))
             }
-            NumberOrText::Text(text) => text.parse(),
+            SpanForm::Text(text) => text.parse(),
         }
     }
 }
@@ -166,9 +166,14 @@ impl TryFrom<ToolChoiceForm> for ToolChoice {
 /// The form of a budget for thinking: `default`, `adaptive`, or a number of tokens.
 pub(super) mod thinking {
     use backstitch_providers::ThinkingBudget;
-    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer, de};
+    use serde::{Deserialize, Deserializer, Serialize as _, Serializer, de};
 
-    use super::NumberOrText;
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "expected \"default\", \"adaptive\" or a number of tokens")]
+    enum ThinkingForm {
+        Tokens(i64),
+        Word(String),
+    }
 
     pub(in super::super) fn serialize<S: Serializer>(
         budget: &ThinkingBudget,
@@ -184,11 +189,11 @@ pub(super) mod thinking {
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<ThinkingBudget, D::Error> {
-        match NumberOrText::deserialize(deserializer)? {
-            NumberOrText::Number(tokens) => u32::try_from(tokens)
+        match ThinkingForm::deserialize(deserializer)? {
+            ThinkingForm::Tokens(tokens) => u32::try_from(tokens)
                 .map(ThinkingBudget::Budget)
                 .map_err(|_| de::Error::custom(format_args!("a number of tokens is 0 to {}", u32::MAX))),
-            NumberOrText::Text(word) => match word.as_str() {
+            ThinkingForm::Word(word) => match word.as_str() {
                 "default" => Ok(ThinkingBudget::Default),
                 "adaptive" => Ok(ThinkingBudget::Adaptive),
                 other => Err(de::Error::unknown_variant(other, &["default", "adaptive"])),
