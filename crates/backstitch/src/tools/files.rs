@@ -119,11 +119,6 @@ pub(super) fn name_of(name: &str, kind: FileKind) -> String {
     }
 }
 
-/// Returns at most the first `most` bytes of a text, cut between characters.
-pub(super) fn first_bytes(text: &str, most: usize) -> &str {
-    &text[..text.floor_char_boundary(most)]
-}
-
 /// Joins notes to one text; `None` if there are none.
 pub(super) fn note(notes: Vec<String>) -> Option<String> {
     (!notes.is_empty()).then(|| notes.join("; "))

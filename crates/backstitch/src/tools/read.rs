@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::MOST_TEXT;
-use super::files::{Files, first_bytes, note};
+use super::files::{Files, note};
 use crate::filesystem::{FileOperations, FilePath, LineWindow, TextWindow};
 use crate::message::{MediaPart, MediaType, Modality};
 use crate::ports::{FileKind, FilesystemError};
@@ -146,7 +146,7 @@ fn media(path: &FilePath, bytes: Vec<u8>) -> ToolOutcome {
 
 /// Truncates the text to whole lines, or to the beginning of the first line if that one alone is too long.
 fn cut(read: &mut TextWindow, notes: &mut Vec<String>) {
-    let kept = first_bytes(&read.text, MOST_TEXT);
+    let kept = &read.text[..read.text.floor_char_boundary(MOST_TEXT)];
     match kept.rfind('\n') {
         Some(end) => {
             read.text.truncate(end + 1);

@@ -14,11 +14,12 @@ use crate::redaction::SensitiveValue;
 use crate::time::Timestamp;
 
 /// Selects between removing data and only reporting what would be removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ErasureMode {
     /// Report, and change nothing.
     DryRun,
     /// Remove.
+    #[default]
     Now,
 }
 
@@ -120,9 +121,10 @@ pub struct Removal {
 }
 
 /// What becomes of sessions that depend on one that is to be deleted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ForkRemoval {
     /// Nothing is deleted if there are any.
+    #[default]
     Refuse,
     /// They are deleted too.
     Include,

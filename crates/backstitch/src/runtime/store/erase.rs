@@ -19,18 +19,12 @@ use crate::time::Timestamp;
 use crate::{Runtime, RuntimeError};
 
 /// How sessions are removed. By default they are deleted, unless other sessions depend on them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RemoveOptions {
     /// What happens to sessions that depend on them.
     pub forks: ForkRemoval,
     /// Whether anything is deleted.
     pub mode: ErasureMode,
-}
-
-impl Default for RemoveOptions {
-    fn default() -> Self {
-        Self { forks: ForkRemoval::Refuse, mode: ErasureMode::Now }
-    }
 }
 
 /// What a collection of garbage deletes. By default, it is only what no record names.

@@ -68,6 +68,7 @@ fn report_of(session: SessionId, to: &Path, history: History, report: ExportRepo
         reason: reason(one.reason).to_owned(),
         commit: report.commits.get(one.commit).copied(),
     });
+    let uncovered = history.uncovered.into_iter().map(|(path, reason)| UncoveredFile { path, reason });
     GitExport {
         v: Version,
         session,
@@ -75,11 +76,7 @@ fn report_of(session: SessionId, to: &Path, history: History, report: ExportRepo
         branch: BRANCH.to_owned(),
         left_out: left_out.collect(),
         objects: report.objects,
-        uncovered: history
-            .uncovered
-            .into_iter()
-            .map(|(path, reason)| UncoveredFile { path, reason })
-            .collect(),
+        uncovered: uncovered.collect(),
         pruned_calls: history.pruned.into_iter().map(|(call, _)| call).collect(),
         commits: report.commits,
     }
