@@ -202,15 +202,11 @@ pub use backstitch_runtime::{
 /// What programs like the command are built from: parts of the runtime that an agent does not need.
 pub mod host {
     #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
-    pub use crate::adapters::check_apart;
-    #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
     pub use crate::runtime::{
         CollectOptions, EvaluationTurns, FindError, IdPart, ImportOptions, LogEntry, LogFilter, OpenProgram,
-        RemoveOptions, SessionAt, SessionBundle, SessionIndex, SessionLog, cost, interrupted_applies,
-        is_failure, money, pending_decisions,
+        RemoveOptions, SessionAt, SessionBundle, SessionIndex, SessionLog, WorkspaceEvent, check_apart, cost,
+        interrupted_applies, is_failure, money, pending_decisions,
     };
-    #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
-    pub use crate::workspace_event::WorkspaceEvent;
     #[doc(inline)]
     pub use backstitch_core::text::{escape_characters, is_steering};
     #[doc(inline)]
@@ -231,8 +227,6 @@ pub mod host {
     pub use backstitch_runtime::{PrivateDirectory, ServerProcess, ServerStreams, left_temporaries};
 }
 
-#[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
-mod adapters;
 #[cfg(feature = "agent-file")]
 pub mod agent_file;
 #[cfg(all(unix, feature = "store", feature = "workspace"))]
@@ -241,16 +235,12 @@ pub mod isolated;
 pub mod report;
 #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
 mod runtime;
-#[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
-mod setup;
 #[cfg(feature = "store")]
 pub mod stores;
 #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
 pub mod testing;
 #[cfg(feature = "tools")]
 pub mod tools;
-#[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
-mod workspace_event;
 
 #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
 pub use runtime::Runtime;

@@ -4,12 +4,14 @@
 //! whole store, shows sessions, or needs the directories of this machine, is added here. Each operation opens, claims and
 //! releases by itself.
 
+mod adapters;
 mod find;
+mod history;
 mod look;
 mod open;
+mod setup;
 mod store;
-
-mod history;
+mod workspace_event;
 
 use std::fmt;
 use std::ops::Deref;
@@ -18,16 +20,18 @@ use std::sync::Arc;
 
 use backstitch_runtime::Engines;
 
-use crate::adapters::HostAdapters;
 use crate::ports::Owner;
 use crate::stores::{self, OpenedStore, StoreAddress, StoresError};
 use crate::time::Clock;
-use crate::workspace_event::{Report, WorkspaceEvent};
+use adapters::HostAdapters;
+use workspace_event::Report;
 
+pub use adapters::check_apart;
 pub use find::{FindError, IdPart};
 pub use history::interrupted_applies;
 pub use look::*;
 pub use store::*;
+pub use workspace_event::WorkspaceEvent;
 
 /// Sessions on a store, whose agents may name models and directories.
 ///

@@ -10,8 +10,8 @@ use backstitch_runtime::DirectoryError;
 use backstitch_workspace::HostWorkspace;
 
 use super::Runtime;
+use super::adapters::{blocking, check_directory};
 use crate::RuntimeError;
-use crate::adapters::{blocking, check_directory};
 use crate::agent_file::{AgentDefinition, AgentFileError, recorded_definition};
 use crate::id::SessionId;
 use crate::ports::{UncoveredPath, Workspace, directory_holder};

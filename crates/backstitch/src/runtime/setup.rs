@@ -11,9 +11,9 @@ use backstitch_runtime::{
 };
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
+use super::workspace_event::{Report, WorkspaceEvent};
 use crate::id::CallId;
 use crate::ports::{ProcessError, ProcessSpec, Sandbox, SandboxMode};
-use crate::workspace_event::{Report, WorkspaceEvent};
 
 /// Maximum length of a line that is reported.
 const LONGEST_LINE: usize = 4096;

@@ -15,14 +15,14 @@ use backstitch_workspace::{
     HostWorkspace, IsolateError, OpenOptions, ProjectCopy, remove_copy, restore_copy,
 };
 
+use super::setup;
+use super::workspace_event::{Report, WorkspaceEvent};
 use crate::agent_file::AgentDefinition;
 use crate::id::SessionId;
 use crate::isolated;
 use crate::ports::{BoxFuture, Policy, Workspace, directory_holder};
 use crate::session::BoxError;
-use crate::setup;
 use crate::stores::{OpenedStore, StoreAddress};
-use crate::workspace_event::{Report, WorkspaceEvent};
 
 /// Opens models with keys from the environment, and directories of this machine.
 pub(crate) struct HostAdapters {
