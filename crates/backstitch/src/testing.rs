@@ -35,7 +35,7 @@ use crate::journal::{Effect, PauseReason, Role};
 use crate::message::{Arguments, PolicyName};
 use crate::ports::{FilePath, Filesystem, PolicyAnswer, WriteMode};
 use crate::session::{BoxError, Items, SessionError, Slice};
-use crate::tool::{ContextError, InvalidToolName, Tool, ToolContext, ToolResult, WorkspaceUse};
+use crate::tool::{ContextError, Tool, ToolContext, ToolResult, WorkspaceUse};
 use crate::view::JournalView;
 
 /// Name of the tool that creates the initial state of a test.
@@ -59,9 +59,6 @@ pub enum ToolTestError {
         #[source]
         source: BoxError,
     },
-    /// A tool has no valid name.
-    #[error(transparent)]
-    Name(#[from] InvalidToolName),
 }
 
 /// A test of a tool with files and state, without a model, a durable store or a directory.
@@ -125,8 +122,8 @@ impl ToolTest {
                 };
                 async move { Ok(answer) }
             });
-        let seed = seed(self.state)?;
-        let mut agent = Agent::new("testing/tool").policy(caller).tools([seed, tool]).workspace(workspace);
+        let tools = [seed(self.state), tool];
+        let mut agent = Agent::new("testing/tool").policy(caller).tools(tools).workspace(workspace);
         if let Some(resources) = self.resources {
             agent = agent.resources(move || resources());
         }
@@ -143,11 +140,11 @@ impl ToolTest {
     }
 }
 
-fn seed(state: Vec<Seed>) -> Result<Tool, InvalidToolName> {
+fn seed(state: Vec<Seed>) -> Tool {
     let state = Mutex::new(state);
-    let tool = Tool::builder(SEED, "Creates the initial state of a test.")?;
-    let tool = tool.effect(Effect::Pure).workspace(WorkspaceUse::None);
-    Ok(tool.handler(move |context: ToolContext, (): ()| {
+    let tool = Tool::builder(SEED, "Creates the initial state of a test.");
+    let tool = tool.expect("invariant: the name is one").effect(Effect::Pure).workspace(WorkspaceUse::None);
+    tool.handler(move |context: ToolContext, (): ()| {
         let seeds = std::mem::take(&mut *state.lock().unwrap_or_else(PoisonError::into_inner));
         async move {
             for seed in seeds {
@@ -155,7 +152,7 @@ fn seed(state: Vec<Seed>) -> Result<Tool, InvalidToolName> {
             }
             Ok(ToolResult::ok("created"))
         }
-    }))
+    })
 }
 
 /// The outcome of a call.

@@ -181,10 +181,7 @@ fn read(directory: &Path) -> Option<KnownStore> {
 /// Finds the existing store for a directory: that of its project, else of the nearest directory above that
 /// has one.
 pub fn existing(directory: &Path) -> Result<Option<PathBuf>, StoresError> {
-    match beside(directory) {
-        Some(beside) => Ok(Some(beside)),
-        None => of_project(directory),
-    }
+    beside(directory).map_or_else(|| of_project(directory), |beside| Ok(Some(beside)))
 }
 
 /// Finds the existing store for a directory in the state directory.
@@ -203,10 +200,7 @@ pub fn of_project(directory: &Path) -> Result<Option<PathBuf>, StoresError> {
 
 /// Returns the path of the store for a new session in a directory, and creates the directory of the store.
 pub fn existing_or_new(directory: &Path) -> Result<PathBuf, StoresError> {
-    match beside(directory) {
-        Some(beside) => Ok(beside),
-        None => of_project_or_new(directory),
-    }
+    beside(directory).map_or_else(|| of_project_or_new(directory), Ok)
 }
 
 /// Returns the path of the store for a new session in a directory, in the state directory, and creates the
@@ -215,7 +209,10 @@ pub fn of_project_or_new(directory: &Path) -> Result<PathBuf, StoresError> {
     let project = Project::of(directory).map_err(unusable(directory))?;
     let place = place()?;
     make_private(&place).map_err(unusable(&place))?;
-    refuse_network(&place)?;
+    // SQLite's log needs shared memory, which network file systems do not support.
+    if let Some(name) = network_file_system(&place) {
+        return Err(StoresError::Network { path: place, name });
+    }
     let known = match of(&all()?, &project) {
         Some(known) => known.directory.clone(),
         None => free(&place, &project.name()),
@@ -303,14 +300,6 @@ pub fn make_private(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Refuses network file systems: SQLite's log needs shared memory, which they do not support.
-fn refuse_network(path: &Path) -> Result<(), StoresError> {
-    match network_file_system(path) {
-        Some(name) => Err(StoresError::Network { path: path.to_owned(), name }),
-        None => Ok(()),
-    }
-}
-
 /// Returns the name of the network file system that a path is on, if it is on one.
 pub fn network_file_system(path: &Path) -> Option<&'static str> {
     #[cfg(target_os = "linux")]
@@ -391,6 +380,6 @@ mod tests {
         for kind in [0xef53, 0x9123_683e, 0x5846_5342, 0x0102_1994, 0x794c_7630] {
             assert!(network(kind).is_none(), "{kind:x}");
         }
-        refuse_network(&std::env::temp_dir()).unwrap();
+        assert_eq!(network_file_system(&std::env::temp_dir()), None);
     }
 }
