@@ -11,13 +11,12 @@ use serde_json::Value;
 use super::call_span::{CallSpan, find_span};
 use super::files::changed_files;
 use crate::budget::Amounts;
-use crate::filesystem::format;
 use crate::id::{CallId, ReservationId};
 use crate::journal::{
     CallFinished, CallStarted, CallVerdict, InnerMessage, Position, Record, RecordBody, WorkspaceRoot,
 };
 use crate::message::Large;
-use crate::ports::{Objects, Store, fetch_large};
+use crate::ports::{Store, fetch_large};
 use crate::report::{
     CallAttempt, CallDecision, CallPause, CallReport, CallState, CallStep, FileDetail, ModelUsage, Version,
 };
@@ -39,7 +38,7 @@ impl Runtime {
         for record in &span.records {
             found.add(store, view, record).await?;
         }
-        found.add_files(&*self.store.objects, detail)?;
+        found.report.files = changed_files(&*self.store.objects, found.before, found.after, detail)?;
         found.add_request(view);
         let status = status(&found.report);
         Ok(CallReport { status, ..found.report })
@@ -189,13 +188,6 @@ impl CallRecords {
         latest.left_out = Some(finished.left_out.clone());
         self.report.rolled_back = finished.outcome == CallVerdict::Failed;
         self.after = if self.report.rolled_back { finished.rescue } else { finished.root };
-    }
-
-    fn add_files(&mut self, objects: &dyn Objects, detail: FileDetail) -> Result<(), RuntimeError> {
-        let (Some(before), Some(after)) = (self.before, self.after) else { return Ok(()) };
-        let changes = format::diff(objects, before, after)?;
-        self.report.files = changed_files(objects, Some(before), Some(after), changes, detail)?;
-        Ok(())
     }
 
     fn add_request(&mut self, view: &JournalView) {

@@ -32,11 +32,7 @@ impl Runtime {
         let (from, old) = view_at(store, view, from).await?;
         let (to, new) = view_at(store, view, to).await?;
         let [old, new] = [old, new].map(|files| files.map(|files| files.root));
-        let changes = match (old, new) {
-            (Some(old), Some(new)) => format::diff(objects, old, new)?,
-            _ => Vec::new(),
-        };
-        let mut files = changed_files(objects, old, new, changes, detail)?;
+        let mut files = changed_files(objects, old, new, detail)?;
         // Here a difference is never left out.
         files.iter_mut().for_each(|file| _ = file.diff.get_or_insert(None));
         Ok(DiffReport {
@@ -74,14 +70,14 @@ pub(super) fn paths(
     Ok(format::diff(&known, nothing, files.root)?.into_iter().map(|change| change.path).collect())
 }
 
-/// Describes files that differ between two roots.
+/// Describes files that differ between two roots; none, if one of them is not known.
 pub(super) fn changed_files(
     objects: &dyn Objects,
     from: Option<WorkspaceRoot>,
     to: Option<WorkspaceRoot>,
-    changes: Vec<PathChange>,
     detail: FileDetail,
 ) -> Result<Vec<ChangedFile>, WorkspaceError> {
+    let (Some(from), Some(to)) = (from, to) else { return Ok(Vec::new()) };
     let one = |change: PathChange| -> Result<ChangedFile, WorkspaceError> {
         let diff = match detail {
             FileDetail::Names => None,
@@ -89,18 +85,17 @@ pub(super) fn changed_files(
         };
         Ok(ChangedFile { path: change.path, change: change.change, diff })
     };
-    changes.into_iter().map(one).collect()
+    format::diff(objects, from, to)?.into_iter().map(one).collect()
 }
 
 /// Returns the unified diff of a file; `None` if it is not text, too large, or has the same content.
 fn text_diff(
     objects: &dyn Objects,
-    from: Option<WorkspaceRoot>,
-    to: Option<WorkspaceRoot>,
+    from: WorkspaceRoot,
+    to: WorkspaceRoot,
     path: &str,
 ) -> Result<Option<String>, WorkspaceError> {
-    let read = |root: Option<WorkspaceRoot>| -> Result<Option<String>, WorkspaceError> {
-        let Some(root) = root else { return Ok(Some(String::new())) };
+    let read = |root: WorkspaceRoot| -> Result<Option<String>, WorkspaceError> {
         let Some(object) = format::read_at(objects, root, path.as_bytes())? else {
             return Ok(Some(String::new()));
         };
