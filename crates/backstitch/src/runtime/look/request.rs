@@ -93,36 +93,30 @@ pub(super) fn build_to_look(definition: &AgentDefinition) -> Result<BuiltAgent, 
 fn verdict(replay: &RequestReplay) -> (bool, String) {
     let (recorded, rendered) = (&replay.recorded, &replay.rendered);
     let renderer = |of: &Option<String>| of.clone().unwrap_or_else(|| "nothing".to_owned());
-    match (replay.agrees(), recorded.digest) {
-        (Some(true), Some(digest)) => {
-            (true, format!("it is the request that was sent: {} bytes, digest {digest}", recorded.length))
+    let is_same = replay.agrees() == Some(true);
+    let is_unsent = recorded.digest.is_none() && rendered.digest.is_none();
+    let verdict = match (replay.agrees(), recorded.digest) {
+        (_, Some(digest)) if is_same => {
+            format!("it is the request that was sent: {} bytes, digest {digest}", recorded.length)
         }
-        _ if recorded.digest.is_none() && rendered.digest.is_none() => {
-            (true, "nothing was sent: this policy is not a model, and has no requests".to_owned())
-        }
-        (None, Some(digest)) if replay.is_redacted => {
-            let verdict = format!(
-                "the digest cannot match: records that the request depends on were redacted since then (recorded {digest})"
-            );
-            (false, verdict)
-        }
+        _ if is_unsent => "nothing was sent: this policy is not a model, and has no requests".to_owned(),
+        (None, Some(digest)) if replay.is_redacted => format!(
+            "the digest cannot match: records that the request depends on were redacted since then (recorded {digest})"
+        ),
         _ if recorded.renderer != rendered.renderer => {
             let (then, now) = (renderer(&recorded.renderer), renderer(&rendered.renderer));
-            (
-                false,
-                format!("it was rendered by {then}, and this version renders as {now}: the bytes may differ"),
-            )
+            format!("it was rendered by {then}, and this version renders as {now}: the bytes may differ")
         }
         (Some(_), Some(digest)) => {
             let now = rendered.digest.map_or_else(|| "none".to_owned(), |digest| digest.to_string());
-            let verdict = format!(
+            format!(
                 "it is NOT the request that was sent: recorded {digest} ({} bytes), rendered {now} ({} bytes)",
                 recorded.length, rendered.length
-            );
-            (false, verdict)
+            )
         }
-        _ => (false, "one of the two digests is unknown, so the requests cannot be compared".to_owned()),
-    }
+        _ => "one of the two digests is unknown, so the requests cannot be compared".to_owned(),
+    };
+    (is_same || is_unsent, verdict)
 }
 
 /// A transport that refuses every request.
