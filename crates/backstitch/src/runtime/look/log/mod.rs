@@ -10,7 +10,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use backstitch_runtime::{EventStream, RuntimeError, SessionEvent, load_view, read_records};
-use serde_json::Value;
 
 pub use filter::{LogFilter, cost, is_failure, money};
 
@@ -23,9 +22,6 @@ use files::CallFiles;
 
 /// How many records are read at a time.
 const PAGE: usize = 500;
-
-/// Fields of a stored record that a line of the log has under the same or another name.
-const KNOWN: [&str; 5] = ["position", "v", "kind", "at", "data"];
 
 /// The selected records of a session, in order.
 pub struct SessionLog {
@@ -179,13 +175,9 @@ impl LogEntry {
     /// know.
     pub fn line(&self) -> Result<LogLine, RuntimeError> {
         let record = &*self.record;
-        let stored = serde_json::to_value(record)
+        let mut stored = serde_json::to_value(record)
             .map_err(|error| RuntimeError::Internal { reason: format!("a record has no JSON: {error}") })?;
-        let Value::Object(mut extra) = stored else {
-            return Err(RuntimeError::Internal { reason: "a record is not an object".to_owned() });
-        };
-        let data = extra.get_mut("data").map(Value::take).unwrap_or_default();
-        KNOWN.iter().for_each(|known| _ = extra.remove(*known));
+        let extra = record.extra.iter().map(|(name, value)| (name.to_owned(), value.clone()));
         let call = self.decision.as_ref().filter(|decision| decision.call.is_some());
         Ok(LogLine {
             v: Version,
@@ -193,8 +185,8 @@ impl LogEntry {
             at: record.at,
             kind: record.body.kind().to_owned(),
             version: record.version(),
-            data,
-            extra,
+            data: stored["data"].take(),
+            extra: extra.collect(),
             branch: self.branch,
             visible: self.is_visible,
             text: self.text.clone(),
