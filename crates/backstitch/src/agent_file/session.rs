@@ -46,7 +46,7 @@ pub async fn recorded_definition(
             && note.topic == AGENT
         {
             let mut note = note.clone();
-            fetch_large(store, &mut note).await?;
+            fetch_large(store, &mut note).await.map_err(RuntimeError::Store)?;
             let noted = note.data.inline().cloned().unwrap_or_default();
             if is_visible {
                 recorded = noted.clone();
