@@ -27,23 +27,18 @@ use crate::stores::{OpenedStore, StoreAddress};
 /// Opens models with keys from the environment, and directories of this machine.
 pub(crate) struct HostAdapters {
     store: OpenedStore,
-    temporary: Temporary,
     report: Arc<Report>,
-}
-
-/// Directories of a store that is not a file. They are created when they are needed, and removed with the adapters.
-#[derive(Default)]
-struct Temporary {
-    /// Data of workspaces besides their objects, such as stat caches.
+    /// Data of workspaces besides their objects, such as stat caches, of a store that is not a file. This directory and the next
+    /// one are created when they are needed, and removed with the adapters.
     own: OnceLock<PrivateDirectory>,
-    /// Copies of projects. They are not in the other directory, which is locked for its process.
+    /// Copies of projects, for a store that is not a file. They are not in the other directory, which is locked for its process.
     copies: OnceLock<PrivateDirectory>,
 }
 
 impl HostAdapters {
     /// Opens directories for the sessions of a store. `report` is called for everything that happens to them meanwhile.
     pub(crate) fn new(store: OpenedStore, report: Arc<Report>) -> Self {
-        Self { store, temporary: Temporary::default(), report }
+        Self { store, report, own: OnceLock::new(), copies: OnceLock::new() }
     }
 
     /// Returns the directory of the store, for data of workspaces besides their objects, such as stat caches. That of a store
@@ -51,7 +46,7 @@ impl HostAdapters {
     pub(crate) fn directory(&self) -> std::io::Result<PathBuf> {
         match self.store.address.directory() {
             Some(own) => Ok(own.to_owned()),
-            None => create_once(&self.temporary.own),
+            None => create_once(&self.own),
         }
     }
 
@@ -122,7 +117,7 @@ impl HostAdapters {
         let (store, own) = (self.store.address.clone(), self.directory()?);
         let place = match store.directory() {
             Some(_) => None,
-            None => Some(create_once(&self.temporary.copies)?.join("copies")),
+            None => Some(create_once(&self.copies)?.join("copies")),
         };
         let project = project.to_owned();
         blocking(move || {
@@ -204,7 +199,7 @@ impl HostAdapters {
         if self.store.address.directory().is_some() {
             return isolated::copy_of(directory, session);
         }
-        let place = self.temporary.copies.get()?;
+        let place = self.copies.get()?;
         directory.parent().filter(|whole| whole.starts_with(place.path()))
     }
 }
