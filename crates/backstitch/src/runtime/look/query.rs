@@ -138,7 +138,7 @@ impl Runtime {
         let mut sink = Rows::default();
         self.store.admin.select(sql, parameters, LIMITS, &mut sink).await?;
         let rows = sink.rows.into_iter().map(|row| serde_json::from_value(Value::Object(row)));
-        rows.collect::<Result<_, _>>().map_err(|error| StoreError::Backend(error.into()).into())
+        rows.collect::<Result<Vec<T>, _>>().map_err(|error| StoreError::Backend(error.into()).into())
     }
 }
 
