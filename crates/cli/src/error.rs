@@ -4,7 +4,6 @@
 //! that help, and prints the code, which `backstitch explain` takes.
 
 use std::error::Error;
-use std::fmt;
 use std::process::ExitCode;
 
 use backstitch::RuntimeError;
@@ -27,7 +26,8 @@ use crate::trust::TrustError;
 use crate::usage::Usage;
 
 /// An error of the command itself, with a code and a hint.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
 pub(crate) struct CommandError {
     code: ErrorCode,
     message: String,
@@ -39,35 +39,16 @@ impl CommandError {
         Self { code, message: message.into(), hint: None }
     }
 
-    pub(crate) fn code(&self) -> ErrorCode {
-        self.code
-    }
-
     /// Adds the commands that help.
     pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 }
 
-impl fmt::Display for CommandError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.message)
-    }
-}
-
-impl Error for CommandError {}
-
 /// An error that the last event of a run has reported already.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub(crate) struct ReportedError(pub(crate) anyhow::Error);
-
-impl fmt::Display for ReportedError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(formatter)
-    }
-}
-
-impl Error for ReportedError {}
 
 /// Returns the code of the outermost error in the chain that has one.
 pub(crate) fn code_of(error: &anyhow::Error) -> ErrorCode {
@@ -78,9 +59,9 @@ fn known_code(error: &(dyn Error + 'static)) -> Option<ErrorCode> {
     fn of<E: Error + 'static>(error: &(dyn Error + 'static), code: fn(&E) -> ErrorCode) -> Option<ErrorCode> {
         error.downcast_ref::<E>().map(code)
     }
-    of(error, CommandError::code)
+    of(error, |error: &CommandError| error.code)
         .or_else(|| of(error, |_: &Usage| ErrorCode::Usage))
-        .or_else(|| of(error, ConfigError::code))
+        .or_else(|| of(error, |_: &ConfigError| ErrorCode::ConfigFile))
         .or_else(|| of(error, TrustError::code))
         .or_else(|| of(error, SettingsError::code))
         .or_else(|| of(error, FindError::code))
@@ -125,24 +106,19 @@ pub(crate) fn message_of(error: &anyhow::Error) -> String {
 /// Whether the input of the command is wrong: its arguments, its files, or the keys in its environment.
 fn is_usage(error: &anyhow::Error) -> bool {
     error.chain().any(|error| {
-        let about_file = error
-            .downcast_ref::<AgentFileError>()
-            .is_some_and(|error| !matches!(error, AgentFileError::Runtime(_) | AgentFileError::Transport(_)));
-        let is_unnamed =
-            error.downcast_ref::<CommandError>().is_some_and(|error| error.code() == ErrorCode::NoModel);
-        let about_files = error
-            .downcast_ref::<RuntimeError>()
-            .is_some_and(|error| matches!(error.cause(), RuntimeError::NoFiles { .. }));
-        let about_sql = error
-            .downcast_ref::<SelectError>()
-            .is_some_and(|error| matches!(error, SelectError::Refused { .. } | SelectError::Invalid { .. }));
-        let is_not_an_id =
-            error.downcast_ref::<FindError>().is_some_and(|error| matches!(error, FindError::NotAnId { .. }));
-        about_file
-            || about_files
-            || about_sql
-            || is_not_an_id
-            || is_unnamed
+        fn is<E: Error + 'static>(error: &(dyn Error + 'static), about: fn(&E) -> bool) -> bool {
+            error.downcast_ref::<E>().is_some_and(about)
+        }
+        let about_file = |error: &AgentFileError| {
+            !matches!(error, AgentFileError::Runtime(_) | AgentFileError::Transport(_))
+        };
+        let about_sql =
+            |error: &SelectError| matches!(error, SelectError::Refused { .. } | SelectError::Invalid { .. });
+        is(error, about_file)
+            || is(error, about_sql)
+            || is(error, |error: &CommandError| error.code == ErrorCode::NoModel)
+            || is(error, |error: &RuntimeError| matches!(error.cause(), RuntimeError::NoFiles { .. }))
+            || is(error, |error: &FindError| matches!(error, FindError::NotAnId { .. }))
             || error.is::<Usage>()
             || error.is::<ConfigError>()
             || error.is::<TrustError>()

@@ -1,15 +1,11 @@
 //! Wrong usage of a command: exit code 2. Nothing was started.
 
-use std::fmt;
-
 /// An error about the arguments of a command.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub(crate) struct Usage(pub(crate) String);
 
-impl fmt::Display for Usage {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
+/// Fails with an error about the arguments.
+pub(crate) fn refuse<T>(message: impl Into<String>) -> anyhow::Result<T> {
+    Err(Usage(message.into()).into())
 }
-
-impl std::error::Error for Usage {}

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use backstitch::agent_file::{AgentFileError, Problem, SourceLocation};
-use backstitch::code::ErrorCode;
 
 /// A setting cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -31,17 +30,6 @@ pub(crate) enum ConfigError {
 }
 
 impl ConfigError {
-    pub(crate) fn code(&self) -> ErrorCode {
-        match self {
-            Self::Unreadable { .. }
-            | Self::Unwritable { .. }
-            | Self::InFile { .. }
-            | Self::InVariable { .. }
-            | Self::NoDirectory
-            | Self::InKey { .. } => ErrorCode::ConfigFile,
-        }
-    }
-
     /// Converts an error of the parser of agent files, which reads the same kind of text.
     pub(super) fn of_source(error: AgentFileError) -> Self {
         match error {

@@ -16,7 +16,7 @@ use crate::open::definition::MovedTo;
 use crate::open::guarded::{CommandSession, ContinueCommand, GuardedSession, is_guarded};
 use crate::open::place::{listed, short};
 use crate::report::Report;
-use crate::usage::Usage;
+use crate::usage;
 
 /// The newest sessions of a directory whose programs may run.
 const NEIGHBOURS: usize = 50;
@@ -89,8 +89,7 @@ impl Rewind {
             Some(_) if self.force => Ok(()),
             Some(guarded) => guarded.check_quiet(&opened.view),
             None if self.continues.is_some() => {
-                Err(Usage("`--continue` needs a guarded session; `resume` continues this one".to_owned())
-                    .into())
+                usage::refuse("`--continue` needs a guarded session; `resume` continues this one")
             }
             None => Ok(()),
         }

@@ -13,7 +13,7 @@ use crate::common::Common;
 use crate::open::place::{OpenStore, part_of_id, short, user_name};
 use crate::report::Report;
 use crate::terminal::exact_json;
-use crate::usage::Usage;
+use crate::usage;
 
 #[derive(Args)]
 struct Calls {
@@ -90,7 +90,7 @@ impl Calls {
                 names.len(),
                 names.join(", ")
             );
-            return Err(Usage(message).into());
+            return usage::refuse(message);
         }
         let mut chosen = Vec::new();
         for name in &self.calls {
@@ -107,7 +107,7 @@ impl Calls {
                 }
                 several => {
                     let count = several.len();
-                    return Err(Usage(format!("`{name}` matches {count} calls; type more of the id")).into());
+                    return usage::refuse(format!("`{name}` matches {count} calls; type more of the id"));
                 }
             }
         }

@@ -18,7 +18,7 @@ use crate::history::restores::{self, RestoreCause};
 use crate::open::definition::build_agent;
 use crate::open::place::{part_of_id, short, user_name};
 use crate::report::Report;
-use crate::usage::Usage;
+use crate::usage::{self, Usage};
 
 /// Argument in place of a call id for a decision about the whole session.
 const WHOLE_SESSION: &str = "-";
@@ -85,7 +85,7 @@ impl Resolve {
     async fn decision(&self, opened: &IdleSession) -> anyhow::Result<(Option<CallId>, Decision)> {
         if self.call == WHOLE_SESSION {
             if self.what != What::Continue {
-                return Err(Usage("name a call: `-` stands only with `continue`".to_owned()).into());
+                return usage::refuse("name a call: `-` stands only with `continue`");
             }
             return Ok((None, Decision::Continue));
         }

@@ -17,7 +17,7 @@ use crate::common::{Common, counted};
 use crate::error::{CommandError, ReportedError, code_of};
 use crate::open::place::{OpenStore, part_of_id, short};
 use crate::report::Report;
-use crate::usage::Usage;
+use crate::usage;
 
 /// Where a redaction does not look.
 const NOT_SEARCHED: &str = "not searched: other encodings of the value (base64, percent-encoding), compressed or encoded media, files in \
@@ -50,14 +50,14 @@ fn read_value() -> anyhow::Result<SensitiveValue> {
     let mut input = std::io::stdin().lock();
     if input.is_terminal() {
         let words = "standard input is a terminal, which would show the value: pipe it in, or use `< FILE`";
-        return Err(Usage(words.to_owned()).into());
+        return usage::refuse(words);
     }
     let mut value = String::new();
     input.read_to_string(&mut value).context("the value cannot be read from standard input")?;
     let value = value.strip_suffix('\n').unwrap_or(&value);
     let value = value.strip_suffix('\r').unwrap_or(value);
     if value.is_empty() {
-        return Err(Usage("standard input is empty: it has to be the value to remove".to_owned()).into());
+        return usage::refuse("standard input is empty: it has to be the value to remove");
     }
     Ok(SensitiveValue::new(value)?)
 }
@@ -212,7 +212,7 @@ fn removal_lines(removed: &SessionRemoval) -> Vec<String> {
 fn confirm_removal(report: &RemovalReport) -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
         let words = "nobody can be asked here: `--yes` deletes the sessions, `--dry-run` lists them";
-        return Err(Usage(words.to_owned()).into());
+        return usage::refuse(words);
     }
     for one in &report.sessions {
         eprintln!("{}: {}", short(one.session), counted(one.records, "record"));

@@ -20,7 +20,7 @@ use crate::common::{Common, quoted};
 use crate::error::CommandError;
 use crate::open::place::{OpenStore, short};
 use crate::report::Report;
-use crate::usage::Usage;
+use crate::usage;
 
 #[derive(Args)]
 pub(crate) struct Import {
@@ -48,8 +48,7 @@ impl Import {
         let here = std::env::current_dir()?;
         if let Some(directory) = &self.workspace {
             if !bundle.has_files() {
-                let message = "the session has no files, so `--workspace` does not apply".to_owned();
-                return Err(Usage(message).into());
+                return usage::refuse("the session has no files, so `--workspace` does not apply");
             }
             std::fs::create_dir_all(directory)
                 .with_context(|| format!("the workspace {} cannot be created", directory.display()))?;

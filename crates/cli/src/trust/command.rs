@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::ledger::Ledger;
 use super::subject::Subject;
-use crate::usage::Usage;
+use crate::usage;
 
 #[derive(Args)]
 pub(crate) struct Trust {
@@ -42,8 +42,7 @@ impl Trust {
             }
             let subject = found(path)?;
             if subject.is_empty() {
-                let message = format!("{} has no files that need trust", path.display());
-                return Err(Usage(message).into());
+                return usage::refuse(format!("{} has no files that need trust", path.display()));
             }
             subject.record()?;
             let root = subject.root().to_string_lossy();

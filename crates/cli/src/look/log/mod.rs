@@ -19,7 +19,7 @@ use super::list::moment;
 use crate::common::Common;
 use crate::open::place::OpenStore;
 use crate::terminal::pager::Pager;
-use crate::usage::Usage;
+use crate::usage;
 use line::Lines;
 
 #[derive(Args)]
@@ -52,10 +52,7 @@ pub(crate) struct Log {
 impl Log {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         if self.graph && common.json {
-            return Err(Usage(
-                "`--graph` draws for people: with `--json`, use `branch` and `visible`".to_owned(),
-            )
-            .into());
+            return usage::refuse("`--graph` draws for people: with `--json`, use `branch` and `visible`");
         }
         let place = OpenStore::for_reading(common)?;
         let since = self.since.as_deref().map(|text| moment(text, SystemClock::default().now()));

@@ -13,7 +13,7 @@ use crate::common::Common;
 use crate::open::index::IndexedStore;
 use crate::open::place::OpenStore;
 use crate::terminal::pager::Pager;
-use crate::usage::Usage;
+use crate::usage;
 use output::{Format, Output};
 
 /// The longest statement that is read from standard input, in bytes.
@@ -37,7 +37,7 @@ pub(crate) struct Query {
 impl Query {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let format = match (common.json, self.csv) {
-            (true, true) => return Err(Usage("`--csv` and `--json` exclude each other".to_owned()).into()),
+            (true, true) => return usage::refuse("`--csv` and `--json` exclude each other"),
             (true, false) => Format::Json,
             (false, true) => Format::Csv,
             (false, false) => Format::Table,
@@ -67,7 +67,7 @@ impl Query {
             std::io::stdin().take(LONGEST).read_to_string(&mut sql)?;
         }
         if sql.trim().is_empty() {
-            return Err(Usage("the statement is empty".to_owned()).into());
+            return usage::refuse("the statement is empty");
         }
         Ok(sql)
     }

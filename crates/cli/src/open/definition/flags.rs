@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::building::add_provider_of;
 use crate::trust::addresses;
-use crate::usage::Usage;
+use crate::usage;
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum ShellEffect {
@@ -147,10 +147,8 @@ impl ModelFlags {
     pub(crate) fn apply(&self, definition: &mut AgentDefinition) -> anyhow::Result<bool> {
         if let (Some(engine), Some(model)) = (&definition.engine, &self.model) {
             let message = format!("`--model {model}` does not apply: the agent is driven by {}", engine.name);
-            return Err(Usage(format!(
-                "{message}; its agent file may set `engine = {{ name = …, model = … }}`"
-            ))
-            .into());
+            let advice = "its agent file may set `engine = { name = …, model = … }`";
+            return usage::refuse(format!("{message}; {advice}"));
         }
         if let Some(model) = &self.model {
             add_provider_of(model, definition)?;
@@ -195,7 +193,7 @@ impl MovedTo {
     pub(crate) fn apply(&self, definition: &mut AgentDefinition) -> anyhow::Result<bool> {
         let Some(directory) = &self.workspace else { return Ok(false) };
         if definition.workspace.path.is_none() {
-            return Err(Usage("the session has no files, so `--workspace` does not apply".to_owned()).into());
+            return usage::refuse("the session has no files, so `--workspace` does not apply");
         }
         std::fs::create_dir_all(directory)
             .with_context(|| format!("the workspace {} cannot be created", directory.display()))?;

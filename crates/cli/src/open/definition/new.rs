@@ -16,7 +16,7 @@ use crate::instructions;
 use crate::open::confinement;
 use crate::open::trusted::{self, NewAgent};
 use crate::trust::addresses;
-use crate::usage::Usage;
+use crate::usage::{self, Usage};
 
 impl AgentFlags {
     /// Builds the definition that a new session is recorded with.
@@ -102,11 +102,11 @@ impl AgentFlags {
         }
         definition.workspace.isolated |= self.isolated;
         if definition.workspace.isolated && definition.workspace.path.is_none() {
-            return Err(Usage("the agent uses no files, so `--isolated` does not apply".to_owned()).into());
+            return usage::refuse("the agent uses no files, so `--isolated` does not apply");
         }
         if definition.workspace.isolated && common.store == Some(StoreAddress::Memory) {
             let message = "an isolated session needs a store that is a file: its copy would end with the command, before it could be applied";
-            return Err(Usage(message.to_owned()).into());
+            return usage::refuse(message);
         }
         if let Some(directory) = &mut definition.workspace.path {
             std::fs::create_dir_all(&*directory)
@@ -181,7 +181,7 @@ impl AgentFlags {
         }
         for given in &self.data {
             let Some((name, path)) = given.split_once('=') else {
-                return Err(Usage(format!("--data {given}: write it as NAME=FILE.json")).into());
+                return usage::refuse(format!("--data {given}: write it as NAME=FILE.json"));
             };
             let data = DataDefinition::read(name, path.as_ref())?;
             definition.data.insert(name.to_owned(), data);

@@ -25,7 +25,7 @@ use crate::common::{Common, quoted};
 use crate::open::guarded::{PATIENCE, PROGRAM};
 use crate::open::place::{OpenStore, listed};
 use crate::report::Report;
-use crate::usage::Usage;
+use crate::usage;
 
 /// How long the boundaries of guarded sessions are kept.
 const DAYS: u32 = 14;
@@ -173,10 +173,7 @@ impl Install {
         project: &Path,
     ) -> anyhow::Result<ExitCode> {
         if self.program != Program::ClaudeCode {
-            return Err(Usage(
-                "only Claude Code has a plugin of this guard; leave `--plugin` out".to_owned(),
-            )
-            .into());
+            return usage::refuse("only Claude Code has a plugin of this guard; leave `--plugin` out");
         }
         let store = store_option(common)?;
         let (flags, denies) = (self.hook_flags(), self.strict);
@@ -287,7 +284,7 @@ async fn capture(common: &Common, program: Program, project: &Path) -> anyhow::R
 fn store_option(common: &Common) -> anyhow::Result<String> {
     let Some(store) = &common.store else { return Ok(String::new()) };
     if store.path().is_none() {
-        return Err(Usage(format!("hooks need a store that is a file, and {store} is not")).into());
+        return usage::refuse(format!("hooks need a store that is a file, and {store} is not"));
     }
     Ok(format!(" --store {}", quoted(&store.absolute()?.to_string())))
 }

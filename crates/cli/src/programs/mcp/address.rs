@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use crate::common::quoted;
 use crate::error::CommandError;
 use crate::keys;
-use crate::usage::Usage;
+use crate::usage::{self, Usage};
 
 #[derive(Args)]
 pub(super) struct HttpFlags {
@@ -53,7 +53,7 @@ impl HttpFlags {
             if host.is_empty() || !host.bytes().all(is_name) || has_port {
                 let message =
                     format!("--allow-host {host:?}: name the host without a port, such as build.example.org");
-                return Err(Usage(message).into());
+                return usage::refuse(message);
             }
         }
         let (token, is_made) = self.token()?;
@@ -64,7 +64,7 @@ impl HttpFlags {
                 "--http {given}: {} is not a loopback address, so other machines could run the tools of the agent with the token, which is sent unencrypted; use a PORT alone, with a tunnel or a proxy with TLS, or name the hosts by which other machines reach the server with `--allow-host HOST`",
                 foreign.ip()
             );
-            return Err(Usage(message).into());
+            return usage::refuse(message);
         }
         let listener = TcpListener::bind(&*addresses).await.map_err(|error| {
             CommandError::new(ErrorCode::Io, format!("--http {given}: the address cannot be opened: {error}"))
@@ -123,14 +123,14 @@ async fn resolve_addresses(given: &str) -> anyhow::Result<Vec<SocketAddr>> {
     });
     if !is_pair {
         let message = format!("--http {given:?}: write HOST:PORT or PORT, such as 8750 or [::1]:8750");
-        return Err(Usage(message).into());
+        return usage::refuse(message);
     }
     let found: Vec<SocketAddr> = tokio::net::lookup_host(given)
         .await
         .map_err(|error| Usage(format!("--http {given:?}: the host is not known: {error}")))?
         .collect();
     if found.is_empty() {
-        return Err(Usage(format!("--http {given:?}: the host has no address")).into());
+        return usage::refuse(format!("--http {given:?}: the host has no address"));
     }
     Ok(found)
 }

@@ -23,7 +23,7 @@ use super::live::INTERRUPTED;
 use crate::common::Common;
 use crate::open::definition::AgentFlags;
 use crate::open::place::short;
-use crate::usage::Usage;
+use crate::usage;
 use conversation::{Conversation, Flow};
 use prompt::{Prompt, TypedLine};
 
@@ -49,7 +49,7 @@ impl Chat {
         if common.json || !is_interactive() {
             let message = "`chat` needs a terminal for its input and its output; use `run MISSION` or `run -` to \
                            start a session, and `ask SESSION TEXT` for a follow-up";
-            return Err(Usage(message.to_owned()).into());
+            return usage::refuse(message);
         }
         // Closing a pager ends the command.
         crate::terminal::pager::refuse();

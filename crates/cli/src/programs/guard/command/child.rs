@@ -29,16 +29,11 @@ pub(super) struct GuardedChild {
 }
 
 /// A command that could not be started.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("`{name}` cannot be started: {error}")]
 pub(super) struct StartFailure {
     name: String,
     error: io::Error,
-}
-
-impl fmt::Display for StartFailure {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "`{}` cannot be started: {}", self.name, self.error)
-    }
 }
 
 impl StartFailure {

@@ -31,7 +31,7 @@ use crate::common::{Common, counted};
 use crate::open::guarded::RunningGuard;
 use crate::open::place::{OpenStore, short};
 use crate::terminal;
-use crate::usage::Usage;
+use crate::usage;
 
 /// How often all files are looked at while the watcher reports nothing.
 const LOOK_ANYWAY: Duration = Duration::from_secs(30);
@@ -71,7 +71,7 @@ impl GuardedCommand {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let interval = self.quiet_for.0.max(SHORTEST);
         if self.at_least_every.0 < interval {
-            return Err(Usage("`--at-least-every` is shorter than `--quiet-for`".to_owned()).into());
+            return usage::refuse("`--at-least-every` is shorter than `--quiet-for`");
         }
         let directory = std::env::current_dir()?.canonicalize()?;
         let place = OpenStore::existing_or_new_for(common, &directory, Some(&directory))?;
