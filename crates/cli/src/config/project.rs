@@ -8,7 +8,7 @@ use super::layer::{Config, Layer, Scope};
 /// The settings in `backstitch.toml` at the root of a project. They are used only if the user trusts them.
 #[derive(Debug, Clone)]
 pub(crate) struct ProjectSettings {
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     layer: Layer,
 }
 
@@ -24,10 +24,6 @@ impl ProjectSettings {
         }
         let layer = Layer::read(&path, Scope::Project)?;
         Ok(Some(Self { path, layer }))
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Returns the agent file of new sessions.

@@ -11,7 +11,7 @@ use backstitch::host::KeptFiles;
 use backstitch::id::SessionId;
 use backstitch::journal::Note;
 use backstitch::view::JournalView;
-use backstitch::{OperationFiles, RewindOptions, Runtime};
+use backstitch::{OperationFiles, RewindOptions};
 
 use crate::common::Common;
 use crate::error::code_of;
@@ -71,10 +71,6 @@ impl IdleSession {
         Ok(Self { place, session, view, definition, files, moved })
     }
 
-    pub(crate) fn runtime(&self) -> &Runtime {
-        &self.place.runtime
-    }
-
     /// Returns the options of a rewind. The settings of a guarded program stay as they are.
     pub(crate) fn options(&self) -> RewindOptions {
         let guarded = self.directory().filter(|_| GuardedSession::of(&self.view).is_some());
@@ -94,7 +90,7 @@ impl IdleSession {
     /// Records the new directory, if the files were moved.
     pub(crate) async fn record_move(&mut self) -> anyhow::Result<()> {
         match self.moved.take() {
-            Some(moved) => Ok(self.runtime().add_note(self.session, moved).await?),
+            Some(moved) => Ok(self.place.runtime.add_note(self.session, moved).await?),
             None => Ok(()),
         }
     }

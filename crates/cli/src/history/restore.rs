@@ -31,7 +31,7 @@ impl Restore {
         let opened = IdleSession::open(common, self.session.as_deref(), None).await?;
         let paths = self.paths.iter().map(|path| in_session_or_whole(&opened.view, path));
         let paths = paths.collect::<anyhow::Result<Vec<_>>>()?;
-        let restoring = opened.runtime().restore_with(opened.session, self.from, paths, opened.options());
+        let restoring = opened.place.runtime.restore_with(opened.session, self.from, paths, opened.options());
         let done = restoring.await?;
         let undo = common.hint(format_args!("undo {}", short(opened.session)));
         let left: Vec<String> = left_alone(&done.kept).collect();

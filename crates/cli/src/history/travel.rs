@@ -57,7 +57,7 @@ impl Rewind {
             check_neighbours(&opened).await?;
         }
         let options = RewindOptions { reason: self.reason, ..opened.options() };
-        let done = opened.runtime().step(opened.session, HistoryStep::To(self.point), options).await?;
+        let done = opened.place.runtime.step(opened.session, HistoryStep::To(self.point), options).await?;
         opened.record_move().await?;
         let continues = continuation(&opened, self.continues.is_some()).await?;
         let continues = match self.continues.as_ref().and_then(Option::as_ref) {
@@ -82,7 +82,7 @@ impl Rewind {
             return match () {
                 () if self.continues.is_some() => Err(command.refusal()),
                 () if self.force => Ok(()),
-                () => command.check_quiet(&opened.place.directory()),
+                () => command.check_quiet(&opened.place.directory),
             };
         }
         match GuardedSession::of(&opened.view) {
@@ -122,7 +122,7 @@ impl Undo {
 
     async fn step(self, common: &Common, step: HistoryStep, opposite: Opposite) -> anyhow::Result<ExitCode> {
         let mut opened = IdleSession::open(common, self.session.as_deref(), Some(&self.moved)).await?;
-        let done = opened.runtime().step(opened.session, step, opened.options()).await?;
+        let done = opened.place.runtime.step(opened.session, step, opened.options()).await?;
         opened.record_move().await?;
         let continues = continuation(&opened, false).await?;
         Ok(report(common, &opened, &done, (opposite, continues.as_ref())).await?.print(common))
@@ -152,7 +152,7 @@ async fn check_neighbours(opened: &IdleSession) -> anyhow::Result<()> {
     let Some(directory) = opened.directory() else { return Ok(()) };
     let directory = directory.to_string_lossy().into_owned();
     let query = SessionQuery::roots().with_workspace(directory).with_limit(NEIGHBOURS);
-    let page = opened.runtime().sessions(query).await?;
+    let page = opened.place.runtime.sessions(query).await?;
     for other in page.sessions.iter().filter(|other| is_guarded(other) && other.id() != opened.session) {
         let view = opened.place.view(other.id()).await?;
         if let Some(guarded) = GuardedSession::of(&view) {
@@ -167,12 +167,12 @@ async fn check_neighbours(opened: &IdleSession) -> anyhow::Result<()> {
 async fn continuation(opened: &IdleSession, runs: bool) -> anyhow::Result<Option<ContinueCommand>> {
     let view = opened.place.view(opened.session).await?;
     let Some(guarded) = GuardedSession::of(&view) else { return Ok(None) };
-    let (mut continues, store) = (guarded.continue_from(&view), opened.place.directory());
+    let (mut continues, store) = (guarded.continue_from(&view), &opened.place.directory);
     if runs {
         let directory = opened.directory().map(ToOwned::to_owned).map_or_else(std::env::current_dir, Ok)?;
-        continues.prepare(&store, opened.session, &directory).await?;
+        continues.prepare(store, opened.session, &directory).await?;
     } else {
-        continues.bind(&store, opened.session)?;
+        continues.bind(store, opened.session)?;
     }
     Ok(Some(continues))
 }

@@ -24,7 +24,8 @@ pub(crate) struct OpenStore {
     pub(crate) admin: Arc<dyn StoreAdmin>,
     pub(crate) runtime: Runtime,
     /// Directory of the store. That beside a store in memory is removed with the runtime.
-    directory: PathBuf,
+    /// The directory of the store, which no tool may touch.
+    pub(crate) directory: PathBuf,
 }
 
 impl OpenStore {
@@ -117,11 +118,6 @@ impl OpenStore {
         let directory = runtime.store_directory()?;
         let OpenedStore { address, store, objects, admin } = opened;
         Ok(Self { address, store, objects, admin, runtime, directory })
-    }
-
-    /// Returns the directory of the store, which no tool may touch.
-    pub(crate) fn directory(&self) -> PathBuf {
-        self.directory.clone()
     }
 
     /// Finds a session by the beginning or end of its id, or the latest one.

@@ -114,7 +114,7 @@ fn of_store(path: &Path) -> anyhow::Result<Subject> {
 }
 
 fn add_settings(subject: &mut Subject, settings: &ProjectSettings) -> anyhow::Result<()> {
-    subject.add_file(settings.path())?;
+    subject.add_file(&settings.path)?;
     for line in settings.lines() {
         subject.describe(line);
     }

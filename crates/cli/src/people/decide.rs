@@ -70,7 +70,7 @@ impl Resolve {
         let (call, decision) = self.decision(&opened).await?;
         let (by, files) = (Some(user_name()), opened.files.clone());
         let options = DecideOptions { by, files, ..DecideOptions::default() };
-        let done = opened.runtime().resolve_with(opened.session, call, decision, options).await?;
+        let done = opened.place.runtime.resolve_with(opened.session, call, decision, options).await?;
         let restored = done.restored.iter();
         let resume = common.hint(format_args!("resume {}", short(done.session)));
         Ok(Report::new(&done)
@@ -121,7 +121,7 @@ impl Resolve {
                         OptionResult::new(call, &name, value)
                     }
                     None => {
-                        let offered = opened.runtime().offered_result(opened.session, call).await?;
+                        let offered = opened.place.runtime.offered_result(opened.session, call).await?;
                         offered.ok_or_else(|| {
                             CommandError::new(ErrorCode::DecisionRefused, "no result of the call is recorded")
                                 .with_hint("add the result as `--result TEXT`")

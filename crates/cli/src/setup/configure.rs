@@ -83,11 +83,11 @@ fn with_project(config: Config) -> anyhow::Result<Config> {
     let root = project::root(&std::env::current_dir()?);
     let Some(settings) = ProjectSettings::read(&root)? else { return Ok(config) };
     let mut subject = Subject::new(&root);
-    subject.add_file(settings.path())?;
+    subject.add_file(&settings.path)?;
     if subject.standing()? == TrustState::Trusted {
         return Ok(config.with_project(settings));
     }
-    eprintln!("{} is not used, because it is not trusted", settings.path().display());
+    eprintln!("{} is not used, because it is not trusted", settings.path.display());
     Ok(config)
 }
 

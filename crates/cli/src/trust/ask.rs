@@ -18,7 +18,7 @@ pub(super) fn is_possible(common: &Common) -> bool {
 
 /// Asks whether the files are trusted. Everything but `y` and `yes` means no.
 pub(super) fn about(subject: &Subject, standing: &TrustState) -> io::Result<bool> {
-    let root = subject.root().to_string_lossy();
+    let root = subject.root.to_string_lossy();
     let heading = match standing {
         TrustState::Changed(_) => "changed since you trusted it",
         TrustState::New(_) | TrustState::Trusted => "is not trusted yet",
@@ -28,7 +28,7 @@ pub(super) fn about(subject: &Subject, standing: &TrustState) -> io::Result<bool
         TrustState::Changed(files) | TrustState::New(files) => files,
         TrustState::Trusted => &[],
     };
-    for name in subject.files().keys() {
+    for name in subject.files.keys() {
         let mark = match standing {
             TrustState::Changed(_) if marked.contains(name) => "  changed",
             TrustState::New(_) if marked.contains(name) => "  new",

@@ -45,8 +45,8 @@ impl Trust {
                 return usage::refuse(format!("{} has no files that need trust", path.display()));
             }
             subject.record()?;
-            let root = subject.root().to_string_lossy();
-            let files: Vec<_> = subject.files().keys().collect();
+            let root = subject.root.to_string_lossy();
+            let files: Vec<_> = subject.files.keys().collect();
             if as_json {
                 println!("{}", json!({"v": 1, "directory": root, "files": files, "trusted": true}));
             } else {
@@ -60,7 +60,7 @@ impl Trust {
 
 fn list(as_json: bool) -> anyhow::Result<()> {
     let ledger = Ledger::read()?;
-    for entry in ledger.directories() {
+    for entry in &ledger.directories {
         let directory = entry.directory.path();
         let directory = directory.to_string_lossy();
         let files: Vec<_> = entry.files.keys().collect();
@@ -71,7 +71,7 @@ fn list(as_json: bool) -> anyhow::Result<()> {
             files.iter().for_each(|name| println!("  {name}"));
         }
     }
-    if ledger.directories().is_empty() && !as_json {
+    if ledger.directories.is_empty() && !as_json {
         println!("nothing is trusted");
     }
     Ok(())

@@ -20,7 +20,7 @@ const LARGEST_FILE: u64 = 16 << 20;
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Ledger {
     v: u32,
-    directories: Vec<TrustedDirectory>,
+    pub(super) directories: Vec<TrustedDirectory>,
     /// Addresses that keys may be sent to: scheme, host and port.
     #[serde(default)]
     pub(super) addresses: BTreeSet<String>,
@@ -104,10 +104,6 @@ impl Ledger {
         let here = self.directories.iter().filter(|entry| entry.directory.path() == root);
         let moved = self.directories.iter().filter(|entry| entry.directory.path() != root).filter(is_moved);
         here.chain(moved).collect()
-    }
-
-    pub(super) fn directories(&self) -> &[TrustedDirectory] {
-        &self.directories
     }
 
     /// Adds files of a directory. Those that were trusted before stay trusted.

@@ -14,7 +14,7 @@ mod error;
 mod ledger;
 mod subject;
 
-use std::path::Path;
+use std::path::PathBuf;
 
 pub(crate) use command::Trust;
 pub(crate) use error::TrustError;
@@ -43,7 +43,7 @@ pub(crate) fn decide(common: &Common, subject: &Subject) -> Result<bool, TrustEr
 
 /// The error of a command that needs files which are not trusted.
 pub(crate) fn refused(subject: &Subject, standing: &TrustState) -> TrustError {
-    let root = subject.root().display();
+    let root = subject.root.display();
     let are = |files: &[String], one, many| if files.len() == 1 { one } else { many };
     let message = match standing {
         TrustState::Changed(files) => {
@@ -54,13 +54,13 @@ pub(crate) fn refused(subject: &Subject, standing: &TrustState) -> TrustError {
         }
         TrustState::Trusted => format!("{root} is not trusted"),
     };
-    let path = |path: &Path| quoted(&path.to_string_lossy());
-    let files = subject.paths().map(path).collect::<Vec<_>>();
+    let path = |path: &PathBuf| quoted(&path.to_string_lossy());
+    let files = subject.paths.iter().map(path).collect::<Vec<_>>();
     let hint = format!(
         "read {} first; then `backstitch trust {}` trusts {}, and `--trust` does so for one command",
-        are(subject.names(), "the file", "the files"),
+        are(&subject.names, "the file", "the files"),
         files.join(" "),
-        are(subject.names(), "it", "them"),
+        are(&subject.names, "it", "them"),
     );
     TrustError::Refused { message, hint }
 }

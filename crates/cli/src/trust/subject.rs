@@ -18,12 +18,12 @@ const LARGEST_FILE: u64 = 64 << 20;
 /// Files of a project that are used only if they are trusted.
 #[derive(Debug, Clone)]
 pub(crate) struct Subject {
-    root: PathBuf,
+    pub(super) root: PathBuf,
     /// What is recorded about each file, by its path relative to the root.
-    files: BTreeMap<String, String>,
+    pub(super) files: BTreeMap<String, String>,
     /// The files that name the others.
-    paths: Vec<PathBuf>,
-    names: Vec<String>,
+    pub(super) paths: Vec<PathBuf>,
+    pub(super) names: Vec<String>,
     /// What a person should look at before the decision.
     pub(super) details: Vec<String>,
 }
@@ -45,20 +45,8 @@ impl Subject {
         Self { root, files: BTreeMap::new(), paths: Vec::new(), names: Vec::new(), details: Vec::new() }
     }
 
-    pub(crate) fn root(&self) -> &Path {
-        &self.root
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.files.is_empty()
-    }
-
-    pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.paths.iter().map(PathBuf::as_path)
-    }
-
-    pub(super) fn names(&self) -> &[String] {
-        &self.names
     }
 
     /// Whether a path is in the project, as it is written or after its links are resolved.
@@ -108,10 +96,6 @@ impl Subject {
         if self.files.insert(name.clone(), recorded).is_none() {
             self.names.push(name);
         }
-    }
-
-    pub(super) fn files(&self) -> &BTreeMap<String, String> {
-        &self.files
     }
 
     /// Compares the files with what is recorded.

@@ -66,7 +66,7 @@ impl Apply {
         let (resolution, dry_run) = (self.resolution(), self.dry_run);
         let project = self.to.map(Into::into);
         let options = ApplyOptions { direction, paths, resolution, dry_run, files, project };
-        let done = opened.runtime().apply(session, options).await?;
+        let done = opened.place.runtime.apply(session, options).await?;
         let code = report(common, &done).print(common);
         if done.conflicts.is_empty() { Ok(code) } else { Err(conflict(common, &done)) }
     }

@@ -44,7 +44,7 @@ impl GuardContinue {
         let directory = view.directory().map(PathBuf::from).filter(|directory| directory.is_dir());
         let here = std::env::current_dir()?;
         let mut continues = guarded.continue_from(&view);
-        continues.prepare(&place.directory(), session, directory.as_deref().unwrap_or(&here)).await?;
+        continues.prepare(&place.directory, session, directory.as_deref().unwrap_or(&here)).await?;
         if let Some(prompt) = &self.prompt {
             continues = continues.with_prompt(prompt);
         }

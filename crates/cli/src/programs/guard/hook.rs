@@ -106,7 +106,7 @@ impl Hook {
         }
         let directory = self.project(&event)?;
         let place = OpenStore::existing_or_new(common, &directory)?;
-        let binding = Binding::open(&place.directory(), self.program, &conversation)?;
+        let binding = Binding::open(&place.directory, self.program, &conversation)?;
         let begun = BegunHook::new(binding.directory(), &event)?;
         let recorded = self.record_in(&place, &binding, &conversation, &directory, &event, report).await;
         match &recorded {

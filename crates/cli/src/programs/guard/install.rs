@@ -292,7 +292,7 @@ fn store_option(common: &Common) -> anyhow::Result<String> {
 /// Removes old boundaries of guarded sessions, at most once a day. It is only maintenance, so a failure is only said and the
 /// next day tries again.
 pub(super) async fn collect(place: &OpenStore) {
-    let mark = place.directory().join("guard").join("collected");
+    let mark = place.directory.join("guard").join("collected");
     let age = std::fs::metadata(&mark).and_then(|found| found.modified()).ok();
     let age = age.and_then(|at| SystemTime::now().duration_since(at).ok());
     if age.is_some_and(|age| age < COLLECT_EVERY) {

@@ -20,7 +20,7 @@ const YOUNG: Duration = Duration::from_hours(1);
 /// Removes the directories of conversations without a session.
 pub(super) async fn remove(place: &OpenStore) {
     for program in Program::ALL {
-        let Ok(entries) = fs::read_dir(place.directory().join("guard").join(program.name())) else {
+        let Ok(entries) = fs::read_dir(place.directory.join("guard").join(program.name())) else {
             continue;
         };
         for path in entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()) {

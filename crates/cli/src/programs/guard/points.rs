@@ -158,7 +158,7 @@ async fn current(place: &OpenStore) -> anyhow::Result<SessionId> {
         else {
             continue;
         };
-        let binding = Binding::open(&place.directory(), program, &conversation)?;
+        let binding = Binding::open(&place.directory, program, &conversation)?;
         if let Some(session) = super::session::find_bound(place, &binding).await {
             return Ok(session);
         }

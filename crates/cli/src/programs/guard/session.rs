@@ -38,7 +38,7 @@ pub(super) fn open_prepared(
     program: Program,
     directory: &Path,
 ) -> std::io::Result<Binding> {
-    Binding::open(&place.directory(), program, &format!("prepared for {}", directory.display()))
+    Binding::open(&place.directory, program, &format!("prepared for {}", directory.display()))
 }
 
 /// Returns the session of a binding, if it still exists.

@@ -85,8 +85,8 @@ fn of_project(root: &Path, config: Config) -> Result<(Config, Option<Finding>), 
     let read = ProjectSettings::read(root).map_err(|error| broken(with_causes(error)))?;
     let Some(settings) = read else { return Ok((config, None)) };
     let mut subject = Subject::new(root);
-    subject.add_file(settings.path()).map_err(|error| broken(with_causes(error)))?;
-    let path = settings.path().display().to_string();
+    subject.add_file(&settings.path).map_err(|error| broken(with_causes(error)))?;
+    let path = settings.path.display().to_string();
     match subject.standing().map_err(|error| broken(with_causes(error)))? {
         TrustState::Trusted => {
             Ok((config.with_project(settings), Some(Finding::fine("project", format!("{path} is trusted")))))

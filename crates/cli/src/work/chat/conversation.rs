@@ -96,14 +96,6 @@ impl Conversation {
         Ok(opened)
     }
 
-    pub(super) fn session(&self) -> Option<SessionId> {
-        self.session
-    }
-
-    pub(super) fn common(&self) -> &Common {
-        &self.common
-    }
-
     pub(super) fn model(&self) -> String {
         self.definition.answerer()
     }

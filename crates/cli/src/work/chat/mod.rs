@@ -73,8 +73,8 @@ impl Chat {
                 TypedLine::Signal => Flow::Stopped,
             };
         }
-        if let Some(session) = conversation.session() {
-            let hint = conversation.common().hint(format_args!("chat {}", short(session)));
+        if let Some(session) = conversation.session {
+            let hint = conversation.common.hint(format_args!("chat {}", short(session)));
             eprintln!("`{hint}` continues this conversation");
         }
         Ok(if flow == Flow::Stopped { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })

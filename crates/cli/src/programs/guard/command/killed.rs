@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Records the gaps of guards that were killed. It is only about older sessions, so a failure is only said, and the next guard
 /// tries again.
 pub(super) async fn record_killed(place: &OpenStore) {
-    for killed in KilledGuard::all(&place.directory()) {
+    for killed in KilledGuard::all(&place.directory) {
         let recorded = match &killed.command {
             Some((session, directory)) if place.store.head(*session).await.is_ok() && directory.is_dir() => {
                 record_gap(place, *session, directory).await

@@ -79,7 +79,7 @@ impl GuardedCommand {
         killed::record_killed(&place).await;
         // The claim comes first: a session whose guard is killed always has one.
         let session = place.runtime.new_id()?;
-        let running = RunningGuard::new(&place.directory(), session, &directory)?;
+        let running = RunningGuard::new(&place.directory, session, &directory)?;
         let mut recorder = match Recorder::start(place, (&directory, session), &self.words).await {
             Ok(recorder) => recorder,
             Err(error) => {
@@ -94,7 +94,7 @@ impl GuardedCommand {
             recorder.note(&text);
             say(common, &text);
         }
-        let mut child = match GuardedChild::start(&self.words, &directory, recorder.session()) {
+        let mut child = match GuardedChild::start(&self.words, &directory, recorder.session) {
             Ok(child) => child,
             Err(failed) => {
                 running.clear_if_recorded(recorder.end(&failed.to_string(), false).await);
@@ -151,9 +151,8 @@ impl Due {
 
 impl ChangeDetector {
     fn new(recorder: &Recorder, no_watch: bool, interval: Duration) -> Self {
-        let tree =
-            CoveredTree::new(recorder.directory(), &recorder.place().directory(), recorder.uncovered());
-        let network = backstitch::stores::network_file_system(recorder.directory());
+        let tree = CoveredTree::new(&recorder.directory, &recorder.place.directory, &recorder.uncovered);
+        let network = backstitch::stores::network_file_system(&recorder.directory);
         let watcher = match network {
             _ if no_watch => Err("no watcher is wanted".to_owned()),
             Some(name) => Err(format!("a watcher does not see everything on {name}")),
@@ -192,7 +191,7 @@ impl ChangeDetector {
 
     /// Watches directories that are new. If that fails, files are looked at in intervals from then on.
     fn refresh(&mut self, recorder: &mut Recorder) {
-        self.tree.set_uncovered(recorder.uncovered());
+        self.tree.set_uncovered(&recorder.uncovered);
         let problem = match &self.watcher {
             Some(watcher) => watcher.refresh(&self.tree).err(),
             None => None,
@@ -221,24 +220,24 @@ fn say(common: &Common, text: &str) {
 
 /// Reports the session. Standard output belongs to the command.
 fn report(common: &Common, recorder: &Recorder, detector: &ChangeDetector, ending: &CommandEnd) {
-    let session = recorder.session();
+    let session = recorder.session;
     if common.json {
-        let boundaries: Vec<Value> = recorder.boundaries().iter().map(recorder::to_json).collect();
+        let boundaries: Vec<Value> = recorder.boundaries.iter().map(recorder::to_json).collect();
         eprintln!(
             "{}",
             json!({"v": 1, "session": session, "exit_code": ending.code(), "signal": ending.signal(), "boundaries": boundaries,
-                "watched": detector.watcher.is_some(), "reason": detector.reason, "problems": recorder.problems()})
+                "watched": detector.watcher.is_some(), "reason": detector.reason, "problems": recorder.problems})
         );
         return;
     }
-    for problem in recorder.problems() {
+    for problem in &recorder.problems {
         eprintln!("guard: {problem}");
     }
     let hint = |command: &str| common.hint(format_args!("{command} {}", short(session)));
-    if recorder.boundaries().is_empty() {
+    if recorder.boundaries.is_empty() {
         say(common, &format!("no file was changed; session {}", short(session)));
     } else {
-        let count = counted(recorder.boundaries().len(), "change");
+        let count = counted(recorder.boundaries.len(), "change");
         let undo = common.hint(format_args!("rewind {} start", short(session)));
         say(common, &format!("{count} recorded: `{}`; to undo everything: `{undo}`", hint("log")));
     }

@@ -24,17 +24,17 @@ const MOST_REPORTED: usize = 1_000;
 
 /// The session of a guarded command.
 pub(super) struct Recorder {
-    place: OpenStore,
-    directory: PathBuf,
-    session: SessionId,
+    pub(super) place: OpenStore,
+    pub(super) directory: PathBuf,
+    pub(super) session: SessionId,
     origin: Map<String, Value>,
-    boundaries: Vec<ObservedBoundary>,
+    pub(super) boundaries: Vec<ObservedBoundary>,
     /// What could not be recorded.
-    problems: Vec<String>,
+    pub(super) problems: Vec<String>,
     /// Gaps and notes that the next boundary records.
     gaps: Vec<String>,
     notes: Vec<String>,
-    uncovered: Vec<String>,
+    pub(super) uncovered: Vec<String>,
 }
 
 impl Recorder {
@@ -75,33 +75,6 @@ impl Recorder {
             notes: Vec::new(),
             uncovered,
         })
-    }
-
-    pub(super) fn place(&self) -> &OpenStore {
-        &self.place
-    }
-
-    pub(super) fn session(&self) -> SessionId {
-        self.session
-    }
-
-    pub(super) fn directory(&self) -> &Path {
-        &self.directory
-    }
-
-    /// The boundaries since the start.
-    pub(super) fn boundaries(&self) -> &[ObservedBoundary] {
-        &self.boundaries
-    }
-
-    /// What could not be recorded.
-    pub(super) fn problems(&self) -> &[String] {
-        &self.problems
-    }
-
-    /// The paths that are not covered.
-    pub(super) fn uncovered(&self) -> &[String] {
-        &self.uncovered
     }
 
     /// Records a note with the next boundary.
