@@ -15,7 +15,7 @@ use backstitch::{OperationFiles, RewindOptions};
 
 use crate::common::Common;
 use crate::error::code_of;
-use crate::open::definition::{MovedTo, changed, definition_of};
+use crate::open::definition::{MovedTo, definition_of};
 use crate::open::guarded::{GuardedSession, kept_files};
 use crate::open::holder::{WhenDriven, ensure_idle};
 use crate::open::place::OpenStore;
@@ -67,7 +67,7 @@ impl IdleSession {
             }
         };
         ensure_idle(common, &place, session, WhenDriven::Refuse).await?;
-        let moved = (is_moved && definition.is_some()).then(|| changed(&current));
+        let moved = (is_moved && definition.is_some()).then(|| current.change_note());
         Ok(Self { place, session, view, definition, files, moved })
     }
 
@@ -102,7 +102,7 @@ pub(super) async fn recorded_definition(
     place: &OpenStore,
     view: &JournalView,
 ) -> anyhow::Result<Option<AgentDefinition>> {
-    match definition_of(place, view, None).await {
+    match definition_of(place, view).await {
         Err(error) if code_of(&error) == ErrorCode::AgentFile => Ok(None),
         definition => definition.map(Some),
     }

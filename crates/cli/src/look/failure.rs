@@ -2,13 +2,7 @@
 //! attempt.
 
 use backstitch::host::one_line;
-use backstitch::journal::SessionFailure;
 use backstitch::view::JournalView;
-
-/// A failure in a line.
-pub(crate) fn text(failure: &SessionFailure) -> String {
-    failure.to_string()
-}
 
 /// Formats the failed attempts of all requests, one line each.
 pub(crate) fn attempts(view: &JournalView) -> Vec<String> {

@@ -11,7 +11,7 @@ use backstitch::view::{Call, CallStatus, JournalView};
 use clap::Args;
 
 use super::call::call_lines;
-use super::failure::{attempts, text};
+use super::failure::attempts;
 use super::target::{ShownPoint, ShownTarget};
 use super::tool_result::result_line;
 use super::turns;
@@ -121,7 +121,7 @@ async fn print_overview(shown: &SessionAt) -> anyhow::Result<()> {
         terminal::line(&Text::new().add(Role::Warning, line));
     }
     if let Some(failure) = view.failure() {
-        terminal::line(&Text::new().add(Role::Failure, format!("no answer: {}", text(&failure))));
+        terminal::line(&Text::new().add(Role::Failure, format!("no answer: {failure}")));
     }
     for one in &waits {
         let reason = format!("waits ({}): ", reason_word(one.reason));

@@ -12,7 +12,6 @@ use backstitch::ports::{IndexedStatus, OriginKind};
 use backstitch::report::{ListedSession, SessionList, UnreadableEntry};
 use backstitch::time::Timestamp;
 
-use super::failure;
 use crate::open::guarded::PROGRAM;
 use crate::open::place::short;
 use crate::terminal::style::{Role, Text};
@@ -65,7 +64,7 @@ pub(crate) fn print(list: &SessionList, now: Timestamp) {
         }
         // Why it has no answer.
         if let Some(failure) = &session.failure {
-            table.below(Text::new().add(Role::Dim, failure::text(failure)));
+            table.below(Text::new().add(Role::Dim, failure.to_string()));
         }
     }
     table.print();

@@ -7,7 +7,7 @@ use backstitch::budget::Limits;
 use backstitch::id::{CallId, SessionId};
 use backstitch::journal::PauseReason;
 use backstitch::view::JournalView;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::common::Common;
 use crate::open::place::short;
@@ -115,9 +115,4 @@ fn twice(limits: &Limits) -> String {
     ];
     let given = all.into_iter().filter_map(|(name, most)| Some(format!("{name}={}", most?)));
     given.collect::<Vec<_>>().join(",")
-}
-
-/// Renders the decisions that a session waits for as JSON.
-pub(crate) fn as_json(all: &[PendingDecision]) -> Value {
-    json!(all)
 }

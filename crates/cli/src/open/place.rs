@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use backstitch::code::ErrorCode;
-use backstitch::host::{FindError, IdPart, OpenedWorkspace, WorkspaceEvent, check_apart};
+use backstitch::host::{OpenedWorkspace, WorkspaceEvent, check_apart};
 use backstitch::id::SessionId;
 use backstitch::ports::{Objects, OpenError, Owner, Store, StoreAdmin, Workspace};
 use backstitch::stores::{self, OpenedStore, StoreAddress, StoresError};
@@ -173,11 +173,6 @@ pub(crate) fn unopened(address: &StoreAddress, error: OpenError) -> anyhow::Erro
 /// Adds the option that helps to an error about the location of stores.
 pub(crate) fn with_store_hint(error: StoresError) -> anyhow::Error {
     anyhow::Error::from(error).context("the store cannot be kept here; `--store PATH` keeps it elsewhere")
-}
-
-/// Checks a part of an id, and normalizes it for comparison.
-pub(crate) fn part_of_id(name: &str) -> Result<String, FindError> {
-    Ok(name.parse::<IdPart>()?.to_string())
 }
 
 /// Returns the end of an id, as it is shown to people. Ids start with the time, so their beginnings are

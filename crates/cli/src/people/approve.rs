@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use backstitch::WaitingCall;
+use backstitch::host::IdPart;
 use backstitch::id::{CallId, SessionId};
 use backstitch::journal::{Decision, PauseReason};
 use backstitch::report::DecisionReport;
@@ -10,7 +11,7 @@ use clap::Args;
 
 use super::in_place::not_waiting;
 use crate::common::Common;
-use crate::open::place::{OpenStore, part_of_id, short, user_name};
+use crate::open::place::{OpenStore, short, user_name};
 use crate::report::Report;
 use crate::terminal::exact_json;
 use crate::usage;
@@ -58,7 +59,7 @@ impl Deny {
 impl Calls {
     /// Decides about all named calls, or about none if one of them does not wait for approval.
     async fn decide(self, common: &Common, decision: Decision) -> anyhow::Result<ExitCode> {
-        part_of_id(&self.session)?;
+        self.session.parse::<IdPart>()?;
         let place = OpenStore::existing(common)?;
         let session = place.session(Some(&self.session)).await?;
         let waiting = place.runtime.waiting_calls(session).await?;
@@ -94,11 +95,8 @@ impl Calls {
         }
         let mut chosen = Vec::new();
         for name in &self.calls {
-            let part = part_of_id(name)?;
-            let matching = waiting.iter().filter(|call| {
-                let id = call.call.to_string();
-                id.starts_with(&part) || id.ends_with(&part)
-            });
+            let part: IdPart = name.parse()?;
+            let matching = waiting.iter().filter(|call| part.matches(call.call));
             match &matching.collect::<Vec<_>>()[..] {
                 [one] => chosen.push(one.call),
                 [] => {

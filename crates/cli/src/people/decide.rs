@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use backstitch::DecideOptions;
 use backstitch::code::ErrorCode;
-use backstitch::host::{check_arguments, find_call};
+use backstitch::host::{IdPart, check_arguments, find_call};
 use backstitch::id::CallId;
 use backstitch::journal::Decision;
 use backstitch::message::OptionResult;
@@ -16,7 +16,7 @@ use crate::error::CommandError;
 use crate::history::idle::IdleSession;
 use crate::history::restores::{self, RestoreCause};
 use crate::open::definition::build_agent;
-use crate::open::place::{part_of_id, short, user_name};
+use crate::open::place::{short, user_name};
 use crate::report::Report;
 use crate::usage::{self, Usage};
 
@@ -62,9 +62,9 @@ pub(crate) struct Resolve {
 
 impl Resolve {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        part_of_id(&self.session)?;
+        self.session.parse::<IdPart>()?;
         if self.call != WHOLE_SESSION {
-            part_of_id(&self.call)?;
+            self.call.parse::<IdPart>()?;
         }
         let opened = IdleSession::open(common, Some(&self.session), None).await?;
         let (call, decision) = self.decision(&opened).await?;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use backstitch::code::ErrorCode;
-use backstitch::host::RemoveOptions;
+use backstitch::host::{IdPart, RemoveOptions};
 use backstitch::id::SessionId;
 use backstitch::ports::{Erasure, ErasureMode, ForkRemoval, RemovalReport};
 use backstitch::redaction::SensitiveValue;
@@ -15,7 +15,7 @@ use clap::Args;
 use super::remainders;
 use crate::common::{Common, counted};
 use crate::error::{CommandError, ReportedError, code_of};
-use crate::open::place::{OpenStore, part_of_id, short};
+use crate::open::place::{OpenStore, short};
 use crate::report::Report;
 use crate::usage;
 
@@ -180,14 +180,9 @@ async fn find_named(place: &OpenStore, name: &str) -> anyhow::Result<SessionId> 
     if code_of(&error) != ErrorCode::SessionNotFound {
         return Err(error);
     }
-    let part = part_of_id(name)?;
+    let part: IdPart = name.parse()?;
     let removed = place.runtime.removed_sessions().await?.into_iter().map(|one| one.session);
-    let matching: Vec<SessionId> = removed
-        .filter(|id| {
-            let id = id.to_string();
-            id.starts_with(&part) || id.ends_with(&part)
-        })
-        .collect();
+    let matching: Vec<SessionId> = removed.filter(|id| part.matches(id)).collect();
     match matching[..] {
         [one] => Ok(one),
         _ => Err(error),

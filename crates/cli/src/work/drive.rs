@@ -262,7 +262,7 @@ impl SessionToDrive {
         let session = place.session(session).await?;
         let view = place.view(session).await?;
         refuse_to_drive(&view)?;
-        let mut definition = definition_of(&place, &view, None).await?;
+        let mut definition = definition_of(&place, &view).await?;
         let is_other_model = model.apply(&mut definition)?;
         if is_other_model {
             addresses::ask(common, &definition)?;

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::live::{INTERRUPTED, Screen, ended_event};
 use crate::common::Common;
 use crate::error::explain_hint;
-use crate::look::waiting::{self, PendingDecision, explain, waiting};
+use crate::look::waiting::{PendingDecision, explain, waiting};
 use crate::open::place::{OpenStore, short};
 
 /// How driving a session ended.
@@ -101,7 +101,7 @@ fn as_json(session: SessionId, ended: &DriveOutcome, waits: &[PendingDecision]) 
         DriveOutcome::Paused { reason, call, detail, session: below, partial, .. } => {
             let mut line = line(session, "paused", json!(reason), detail.as_str());
             (line["reason"], line["call"], line["detail"]) = (json!(reason), json!(call), json!(detail));
-            (line["waits"], line["waiting"]) = (json!(below), waiting::as_json(waits));
+            (line["waits"], line["waiting"]) = (json!(below), json!(waits));
             if let Some(partial) = partial {
                 line["partial"] = json!(partial);
             }

@@ -107,7 +107,7 @@ fn commands_are_not_sent_to_the_model() {
     let stage = stage();
     let mut terminal = started(&stage, &replies(), 80);
     for (line, answer) in [
-        ("/rewnid", "did you mean /rewind?"),
+        ("/rewnid", "did you mean `/rewind`?"),
         ("/help", "/rewind [N | POINT]"),
         ("/cost", "has not begun"),
         ("/resume", "nothing to resume"),

@@ -15,4 +15,4 @@ pub(crate) use flags::{AgentFlags, ModelFlags, MovedTo};
 pub(crate) use new::in_mode;
 #[cfg(feature = "mcp")]
 pub(crate) use recorded::changed_tools;
-pub(crate) use recorded::{changed, definition_of};
+pub(crate) use recorded::definition_of;

@@ -1,28 +1,20 @@
 //! The definition that a session is recorded with.
 
 use backstitch::agent_file::{AgentDefinition, AgentFileError, recorded_definition};
-use backstitch::journal::{Note, Position};
+#[cfg(feature = "mcp")]
+use backstitch::journal::Note;
 use backstitch::view::JournalView;
 
 use crate::error::CommandError;
 use crate::open::place::OpenStore;
 
-/// Returns the definition of a session's agent: the current one, or the one in effect before a position.
-pub(crate) async fn definition_of(
-    place: &OpenStore,
-    view: &JournalView,
-    before: Option<Position>,
-) -> anyhow::Result<AgentDefinition> {
+/// Returns the current definition of a session's agent.
+pub(crate) async fn definition_of(place: &OpenStore, view: &JournalView) -> anyhow::Result<AgentDefinition> {
     // No argument of the command is wrong, and no file.
-    recorded_definition(&*place.store, view, before).await.map_err(|error| match error {
+    recorded_definition(&*place.store, view, None).await.map_err(|error| match error {
         AgentFileError::Runtime(error) => error.into(),
         error => CommandError::new(error.code(), error.to_string()).into(),
     })
-}
-
-/// Builds the note that a session continues with another definition.
-pub(crate) fn changed(definition: &AgentDefinition) -> Note {
-    definition.change_note()
 }
 
 /// Builds the note that a session continues with another definition of its MCP servers or tools.

@@ -84,7 +84,7 @@ impl Serve {
         let (known, presence) = self.choose_session(&place, &definition).await?;
         let mut change = None;
         if let Some(session) = known {
-            let recorded = definition_of(&place, &place.view(session).await?, None).await?;
+            let recorded = definition_of(&place, &place.view(session).await?).await?;
             if !self.agent.names_workspace() {
                 definition.workspace.path.clone_from(&recorded.workspace.path);
             }

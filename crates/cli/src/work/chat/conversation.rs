@@ -81,7 +81,7 @@ impl Conversation {
         ensure_idle(common, &place, session, WhenDriven::Refuse).await?;
         let view = place.view(session).await?;
         refuse_to_drive(&view)?;
-        let mut definition = definition_of(&place, &view, None).await?;
+        let mut definition = definition_of(&place, &view).await?;
         let project = view.isolation().map(|isolated| PathBuf::from(&isolated.record.project));
         let is_other = flags.model.apply(&mut definition)?;
         if is_other {
@@ -297,7 +297,7 @@ impl Conversation {
     /// Loads the definition again, after a command that may have changed it.
     pub(super) async fn reload(&mut self) -> anyhow::Result<()> {
         if let (Some(place), Some(session)) = (&self.place, self.session) {
-            self.definition = definition_of(place, &place.view(session).await?, None).await?;
+            self.definition = definition_of(place, &place.view(session).await?).await?;
             self.built = agent_of(&self.common, &self.definition)?;
         }
         Ok(())

@@ -1,5 +1,7 @@
 //! Commands of a conversation: lines that begin with a slash.
 
+use backstitch_lisp::did_you_mean;
+
 /// A command of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slash {
@@ -75,51 +77,15 @@ pub(super) fn parse(line: &str) -> Option<Result<(Slash, Vec<String>), String>> 
 }
 
 fn unknown(name: &str) -> String {
-    let suggestion = match closest(name) {
-        Some(close) => format!("did you mean {close}?"),
-        None => "/help lists the commands.".to_owned(),
-    };
+    let begun = name.to_lowercase();
+    let begun = names().find(|known| begun.len() > 1 && known.starts_with(&begun));
+    let suggestion = begun.map(|known| format!("did you mean `{known}`?"));
+    let suggestion = suggestion.or_else(|| did_you_mean(name, names()));
+    let suggestion = suggestion.unwrap_or_else(|| "/help lists the commands.".to_owned());
     let shown: String = name.chars().take(40).collect();
     format!(
         "there is no command {shown}; {suggestion} A message that begins with a slash needs a space before it."
     )
-}
-
-/// Returns the command that a name was probably meant to be.
-fn closest(name: &str) -> Option<&'static str> {
-    let name: String = name.chars().take(20).flat_map(char::to_lowercase).collect();
-    let begun = names().find(|known| name.len() > 1 && known.starts_with(&name));
-    begun.or_else(|| {
-        names()
-            .map(|known| (distance(&name, known), known))
-            .filter(|(far, _)| *far <= 2)
-            .min()
-            .map(|(_, known)| known)
-    })
-}
-
-/// Returns the number of characters to insert, remove, replace or swap with their neighbour.
-fn distance(left: &str, right: &str) -> usize {
-    let (left, right): (Vec<_>, Vec<_>) = (left.chars().collect(), right.chars().collect());
-    let mut rows = vec![vec![0; right.len() + 1]; left.len() + 1];
-    for row in 0..=left.len() {
-        for column in 0..=right.len() {
-            rows[row][column] = if row == 0 || column == 0 {
-                row + column
-            } else {
-                let differs = usize::from(left[row - 1] != right[column - 1]);
-                let least = (rows[row - 1][column] + 1)
-                    .min(rows[row][column - 1] + 1)
-                    .min(rows[row - 1][column - 1] + differs);
-                let is_swap = row > 1
-                    && column > 1
-                    && left[row - 1] == right[column - 2]
-                    && left[row - 2] == right[column - 1];
-                if is_swap { least.min(rows[row - 2][column - 2] + 1) } else { least }
-            };
-        }
-    }
-    rows[left.len()][right.len()]
 }
 
 #[cfg(test)]
@@ -140,9 +106,9 @@ mod tests {
     #[test]
     fn unknown_commands_get_a_suggestion() {
         let suggested = |line: &str| parse(line).unwrap().unwrap_err();
-        assert!(suggested("/rewnid").contains("did you mean /rewind?"));
-        assert!(suggested("/HLEP").contains("did you mean /help?"));
-        assert!(suggested("/dif").contains("did you mean /diff?"));
+        assert!(suggested("/rewnid").contains("did you mean `/rewind`?"));
+        assert!(suggested("/HLEP").contains("did you mean `/help`?"));
+        assert!(suggested("/dif").contains("did you mean `/diff`?"));
         assert!(suggested("/usr/bin").contains("/help lists"));
         assert!(suggested("/").contains("/help lists"));
         assert!(suggested(&format!("/{}", "x".repeat(10_000))).len() < 200);
