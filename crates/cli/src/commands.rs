@@ -102,10 +102,10 @@ pub(crate) enum Command {
     Send(people::say::Send),
     /// End the current evaluation, also while another process runs it.
     #[command(after_help = "Example:\n  backstitch cancel 4f2a")]
-    Cancel(people::say::Cancel),
+    Cancel(people::say::Interrupt),
     /// Pause a session, also while another process runs it.
     #[command(after_help = "Example:\n  backstitch pause 4f2a")]
-    Pause(people::say::Pause),
+    Pause(people::say::Interrupt),
     /// Check a store for damage, and its index of sessions.
     #[command(after_help = "Examples:\n  backstitch verify --store store.db\n  backstitch verify --repair")]
     Verify(store::verify::Verify),
@@ -190,8 +190,8 @@ async fn dispatch(common: &Common, command: Command) -> anyhow::Result<ExitCode>
         Command::Approve(command) => command.run(common).await,
         Command::Deny(command) => command.run(common).await,
         Command::Send(command) => command.run(common).await,
-        Command::Cancel(command) => command.run(common).await,
-        Command::Pause(command) => command.run(common).await,
+        Command::Cancel(command) => command.cancel(common).await,
+        Command::Pause(command) => command.pause(common).await,
         Command::Verify(command) => command.run(common).await,
         Command::Salvage(command) => command.run(common).await,
         Command::Backup(command) => command.run(common).await,

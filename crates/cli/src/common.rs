@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt::Display;
+use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -115,6 +116,11 @@ impl Common {
             common.store = Some(store.clone());
         }
         common
+    }
+
+    /// Whether a person can be asked.
+    pub(crate) fn can_ask(&self) -> bool {
+        !self.json && !self.no_input && io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
     /// Formats a command line that refers to the same store as this command, and can be executed unchanged.

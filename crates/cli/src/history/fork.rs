@@ -29,8 +29,7 @@ pub(crate) struct Fork {
 
 impl Fork {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let place = OpenStore::existing(common)?;
-        let session = place.session(Some(&self.session)).await?;
+        let (place, session) = OpenStore::with_session(common, Some(&self.session)).await?;
         let view = place.view(session).await?;
         let forked = fork_session(&place, &view, self.point, self.workspace).await?;
         let directory = forked.workspace.as_ref().map(|directory| format!("its files are in {directory}"));

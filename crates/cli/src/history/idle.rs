@@ -40,8 +40,7 @@ impl IdleSession {
         session: Option<&str>,
         moved: Option<&MovedTo>,
     ) -> anyhow::Result<Self> {
-        let place = OpenStore::existing(common)?;
-        let session = place.session(session).await?;
+        let (place, session) = OpenStore::with_session(common, session).await?;
         Self::in_store(common, place, session, moved).await
     }
 

@@ -23,8 +23,7 @@ pub(crate) struct OpenStore {
     pub(crate) objects: Arc<dyn Objects>,
     pub(crate) admin: Arc<dyn StoreAdmin>,
     pub(crate) runtime: Runtime,
-    /// Directory of the store. That beside a store in memory is removed with the runtime.
-    /// The directory of the store, which no tool may touch.
+    /// Directory of the store, which no tool may touch. That beside a store in memory is removed with the runtime.
     pub(crate) directory: PathBuf,
 }
 
@@ -32,6 +31,16 @@ impl OpenStore {
     /// Opens the existing store. Fails with a hint if there is none.
     pub(crate) fn existing(common: &Common) -> anyhow::Result<Self> {
         Self::open(&Self::address(common)?)
+    }
+
+    /// Opens the existing store, and finds a session in it: that of a name, or the latest.
+    pub(crate) async fn with_session(
+        common: &Common,
+        name: Option<&str>,
+    ) -> anyhow::Result<(Self, SessionId)> {
+        let place = Self::existing(common)?;
+        let session = place.session(name).await?;
+        Ok((place, session))
     }
 
     /// Returns the address of the existing store.

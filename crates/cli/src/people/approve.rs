@@ -17,7 +17,7 @@ use crate::terminal::exact_json;
 use crate::usage;
 
 #[derive(Args)]
-struct Calls {
+pub(crate) struct Approve {
     /// Session id, or at least 4 characters of its beginning or end.
     session: String,
     /// Call ids, or at least 4 characters of the beginning or end of each. Calls of sub-agents are included.
@@ -30,21 +30,9 @@ struct Calls {
 }
 
 #[derive(Args)]
-pub(crate) struct Approve {
-    #[command(flatten)]
-    calls: Calls,
-}
-
-impl Approve {
-    pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        self.calls.decide(common, Decision::Approve).await
-    }
-}
-
-#[derive(Args)]
 pub(crate) struct Deny {
     #[command(flatten)]
-    calls: Calls,
+    calls: Approve,
     /// Reason, which the model receives. Default: none.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -56,12 +44,15 @@ impl Deny {
     }
 }
 
-impl Calls {
+impl Approve {
+    pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        self.decide(common, Decision::Approve).await
+    }
+
     /// Decides about all named calls, or about none if one of them does not wait for approval.
     async fn decide(self, common: &Common, decision: Decision) -> anyhow::Result<ExitCode> {
         self.session.parse::<IdPart>()?;
-        let place = OpenStore::existing(common)?;
-        let session = place.session(Some(&self.session)).await?;
+        let (place, session) = OpenStore::with_session(common, Some(&self.session)).await?;
         let waiting = place.runtime.waiting_calls(session).await?;
         let waiting: Vec<_> =
             waiting.into_iter().filter(|call| call.reason == PauseReason::Approval).collect();

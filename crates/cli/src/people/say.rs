@@ -17,42 +17,29 @@ pub(crate) struct Send {
     text: String,
 }
 
+/// A session to cancel or to pause.
 #[derive(Args)]
-pub(crate) struct Cancel {
-    /// Session id, or at least 4 characters of its beginning or end.
-    session: String,
-}
-
-#[derive(Args)]
-pub(crate) struct Pause {
+pub(crate) struct Interrupt {
     /// Session id, or at least 4 characters of its beginning or end.
     session: String,
 }
 
 impl Send {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let place = OpenStore::existing(common)?;
-        let session = place.session(Some(&self.session)).await?;
-        let sent = place.runtime.send(session, &self.text).await?;
-        Ok(report(&sent).print(common))
+        let (place, session) = OpenStore::with_session(common, Some(&self.session)).await?;
+        Ok(report(&place.runtime.send(session, &self.text).await?).print(common))
     }
 }
 
-impl Cancel {
-    pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let place = OpenStore::existing(common)?;
-        let session = place.session(Some(&self.session)).await?;
-        let sent = place.runtime.cancel(session).await?;
-        Ok(report(&sent).print(common))
+impl Interrupt {
+    pub(crate) async fn cancel(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let (place, session) = OpenStore::with_session(common, Some(&self.session)).await?;
+        Ok(report(&place.runtime.cancel(session).await?).print(common))
     }
-}
 
-impl Pause {
-    pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let place = OpenStore::existing(common)?;
-        let session = place.session(Some(&self.session)).await?;
-        let sent = place.runtime.pause(session).await?;
-        Ok(report(&sent).print(common))
+    pub(crate) async fn pause(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let (place, session) = OpenStore::with_session(common, Some(&self.session)).await?;
+        Ok(report(&place.runtime.pause(session).await?).print(common))
     }
 }
 

@@ -1,6 +1,6 @@
 //! `redact` and `rm`: remove data from a store.
 
-use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::io::{IsTerminal as _, Read as _};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -17,6 +17,7 @@ use crate::common::{Common, counted};
 use crate::error::{CommandError, ReportedError, code_of};
 use crate::open::place::{OpenStore, short};
 use crate::report::Report;
+use crate::terminal;
 use crate::usage;
 
 /// Where a redaction does not look.
@@ -213,15 +214,5 @@ fn confirm_removal(report: &RemovalReport) -> anyhow::Result<bool> {
         eprintln!("{}: {}", short(one.session), counted(one.records, "record"));
     }
     let sessions = counted(report.sessions.len() as u64, "session");
-    eprint_question(&format!("delete {sessions} for good? [y/N] "))?;
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
-}
-
-/// Prints a question without a newline.
-fn eprint_question(question: &str) -> std::io::Result<()> {
-    let mut stderr = std::io::stderr().lock();
-    stderr.write_all(question.as_bytes())?;
-    stderr.flush()
+    Ok(terminal::confirm(&format!("delete {sessions} for good? [y/N] "))?)
 }

@@ -48,6 +48,7 @@ pub(crate) use escape::{exact_json, exact_text, safe};
 pub(crate) use layout::{cut, width, wrapped};
 
 use clap::builder::StyledStr;
+use rustix::termios::{QueueSelector, tcflush};
 
 use self::style::Text;
 
@@ -130,6 +131,16 @@ pub(crate) fn end_stream(markdown: &mut markdown::MarkdownStream) {
 /// Prints a line to standard error, with colours if it has them.
 pub(crate) fn error_line(text: &Text) {
     output::stderr(format!("{}\n", text.rendered(style::stderr_has_colors())).as_bytes());
+}
+
+/// Asks a question. Everything but `y` and `yes` means no.
+pub(crate) fn confirm(question: &str) -> io::Result<bool> {
+    // What was typed before the question was shown does not answer it.
+    let _ = tcflush(io::stdin(), QueueSelector::IFlush);
+    to_stderr(format_args!("{question}"));
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
 /// Flushes a line of standard output that has not ended yet.

@@ -34,7 +34,7 @@ pub(crate) fn allow(definition: &AgentDefinition) {
 /// Asks a person at the terminal about addresses that this user did not choose, and remembers them if the answer is
 /// yes. Elsewhere nothing is asked, and [`check`] refuses the address.
 pub(crate) fn ask(common: &Common, definition: &AgentDefinition) -> Result<(), TrustError> {
-    if check(definition).is_ok() || !ask::is_possible(common) {
+    if check(definition).is_ok() || !common.can_ask() {
         return Ok(());
     }
     for receiver in receivers(definition).iter().filter(|receiver| !receiver.is_chosen()) {

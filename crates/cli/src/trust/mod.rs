@@ -31,7 +31,7 @@ pub(crate) fn decide(common: &Common, subject: &Subject) -> Result<bool, TrustEr
     if standing == TrustState::Trusted {
         return Ok(true);
     }
-    if !ask::is_possible(common) {
+    if !common.can_ask() {
         return Err(refused(subject, &standing));
     }
     let is_trusted = ask::about(subject, &standing).map_err(TrustError::NoAnswer)?;

@@ -258,8 +258,7 @@ impl SessionToDrive {
         sandbox: Option<SandboxMode>,
         take_over: bool,
     ) -> anyhow::Result<Self> {
-        let place = OpenStore::existing(common)?;
-        let session = place.session(session).await?;
+        let (place, session) = OpenStore::with_session(common, session).await?;
         let view = place.view(session).await?;
         refuse_to_drive(&view)?;
         let mut definition = definition_of(&place, &view).await?;

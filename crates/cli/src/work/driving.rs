@@ -19,7 +19,6 @@ use crate::open::place::{OpenStore, short};
 use crate::open::signals::Signals;
 use crate::people::in_place::{
     Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, ask_while_driven, is_askable,
-    is_person_there,
 };
 
 /// A session that this process drives, and everything that is needed to continue it after a decision.
@@ -59,7 +58,7 @@ impl DrivenSession<'_> {
             if !is_approval(&event) {
                 continue;
             }
-            if !is_person_there(self.common) {
+            if !self.common.can_ask() {
                 let hint = self.common.hint(format_args!("approve {}", short(self.session)));
                 self.live.status_text(
                     &format!("the call waits; `{hint}` approves it, from another terminal").into(),
@@ -91,7 +90,7 @@ impl DrivenSession<'_> {
 
     fn can_ask(&self, driven: &DriveReport) -> bool {
         let waits = matches!(&driven.ended, Ok(DriveOutcome::Paused { reason, .. }) if is_askable(*reason));
-        waits && !driven.interrupted && is_person_there(self.common)
+        waits && !driven.interrupted && self.common.can_ask()
     }
 
     async fn ask(&self) -> anyhow::Result<Decisions> {

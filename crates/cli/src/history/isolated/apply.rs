@@ -50,8 +50,7 @@ pub(crate) struct Apply {
 
 impl Apply {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let place = OpenStore::existing(common)?;
-        let session = place.session(Some(&self.session)).await?;
+        let (place, session) = OpenStore::with_session(common, Some(&self.session)).await?;
         let directory = self.directory(&place.view(session).await?)?;
         let opened = IdleSession::in_store(common, place, session, None).await?;
         let paths = self.paths.iter().map(|path| in_project(&opened.view, &directory, path));

@@ -14,7 +14,6 @@ mod preview;
 mod shown;
 
 use std::collections::HashSet;
-use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use backstitch::approval::{ApprovalRule, ApprovalRules, ApprovalVerdict};
@@ -25,7 +24,6 @@ use backstitch::journal::{Decision, Origin, PauseReason};
 use backstitch::ports::{BoxFuture, Workspace};
 use backstitch::{DecideOptions, OperationFiles, RuntimeError, Tools, WaitingCall};
 
-use crate::common::Common;
 use crate::open::place::{OpenStore, short};
 use crate::terminal::style::Text;
 use ask::{Answer, Question};
@@ -59,11 +57,6 @@ pub(crate) struct WaitingSession<'a> {
     pub(crate) tools: &'a Tools,
     /// The lasting rules of the user.
     pub(crate) rules: &'a ApprovalRules,
-}
-
-/// Whether a person can be asked: at a terminal, and not by a program.
-pub(crate) fn is_person_there(common: &Common) -> bool {
-    !common.json && !common.no_input && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
 /// Whether a run ended with a pause that [`ask_person`] may end.

@@ -76,8 +76,7 @@ impl Conversation {
                 project: None,
             });
         };
-        let place = OpenStore::existing(common)?;
-        let session = place.session(Some(name)).await?;
+        let (place, session) = OpenStore::with_session(common, Some(name)).await?;
         ensure_idle(common, &place, session, WhenDriven::Refuse).await?;
         let view = place.view(session).await?;
         refuse_to_drive(&view)?;

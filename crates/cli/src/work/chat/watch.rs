@@ -15,7 +15,6 @@ use super::conversation::{Conversation, Flow};
 use crate::open::signals::Signals;
 use crate::people::in_place::{
     Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, ask_while_driven, is_askable,
-    is_person_there,
 };
 use crate::work::driving::is_approval;
 use crate::work::live::Screen;
@@ -42,7 +41,7 @@ impl Conversation {
         let (place, session) = (self.place()?, run.session());
         let screen = Screen::new(false);
         let mut watched = self.watch(&screen, run, &mut signals).await;
-        while watched.can_ask() && is_person_there(&self.common) {
+        while watched.can_ask() && self.common.can_ask() {
             let workspace = self.files().await?;
             let Decisions::Made(drift) = self.ask(&screen, workspace.clone(), &mut signals).await? else {
                 break;
@@ -61,7 +60,7 @@ impl Conversation {
         let tick = screen.tick();
         let (mut interrupts, mut flow) = (0, Flow::Continue);
         // The calls of an engine wait while it runs, so a person is asked meanwhile.
-        let asks = self.built.agent.engine_name().is_some() && is_person_there(&self.common);
+        let asks = self.built.agent.engine_name().is_some() && self.common.can_ask();
         let mut asked = HashSet::new();
         loop {
             tokio::select! {
