@@ -17,7 +17,7 @@ use crate::common::Common;
 use crate::error::code_of;
 use crate::open::definition::{MovedTo, definition_of};
 use crate::open::guarded::{GuardedSession, kept_files};
-use crate::open::holder::{WhenDriven, ensure_idle};
+use crate::open::holder::ensure_idle;
 use crate::open::place::OpenStore;
 
 /// A session whose history or files change, and where its files are.
@@ -65,7 +65,7 @@ impl IdleSession {
                 OperationFiles::Within(spec)
             }
         };
-        ensure_idle(common, &place, session, WhenDriven::Refuse).await?;
+        ensure_idle(common, &place, session).await?;
         let moved = (is_moved && definition.is_some()).then(|| current.change_note());
         Ok(Self { place, session, view, definition, files, moved })
     }

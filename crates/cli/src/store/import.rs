@@ -18,6 +18,7 @@ use serde::Serialize;
 use super::moving::{TransferLines, transfer_lines};
 use crate::common::{Common, quoted};
 use crate::error::CommandError;
+use crate::open::holder;
 use crate::open::place::{OpenStore, short};
 use crate::report::Report;
 use crate::usage;
@@ -85,11 +86,7 @@ impl Import {
             return CommandError::new(error.code(), message).with_hint(hint).into();
         }
         if error.code() == ErrorCode::SessionHeld {
-            let hint = format!(
-                "`{}` follows it, `{}` ends that process and continues here",
-                common.hint(format_args!("log {id} -f")),
-                common.hint(format_args!("resume {id} --take-over"))
-            );
+            let hint = holder::hint(common, session);
             return CommandError::new(error.code(), error.to_string()).with_hint(hint).into();
         }
         anyhow::Error::from(error).context(self.unimported())

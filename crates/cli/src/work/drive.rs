@@ -2,20 +2,18 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
-use backstitch::agent_file::{AgentDefinition, BuiltAgent};
+use backstitch::agent_file::BuiltAgent;
 use backstitch::code::ErrorCode;
 use backstitch::host::{DriftPolicy, Fidelity};
-use backstitch::id::SessionId;
-use backstitch::ports::{SandboxMode, Workspace};
-use backstitch::{ResumeOptions, RuntimeError, SessionOptions};
+use backstitch::ports::SandboxMode;
+use backstitch::{ResumeOptions, RuntimeError};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::driving::{DrivenSession, Stopper};
-use super::ending::{DriveReport, finish};
-use super::live::{AnnouncedRun, Screen};
+use super::ending::finish;
+use super::live::Screen;
 use super::starting::{NewSession, StartedSession};
 use crate::common::Common;
 use crate::error::CommandError;
@@ -25,7 +23,7 @@ use crate::open::definition::{
     AgentFlags, ModelFlags, MovedTo, build_agent, definition_of, in_mode, pin_servers, with_served_models,
 };
 use crate::open::guarded::refuse_to_drive;
-use crate::open::holder::{WhenDriven, ensure_idle};
+use crate::open::holder::ensure_idle;
 use crate::open::mission;
 use crate::open::place::{OpenStore, short, uncovered_paths};
 use crate::trust::addresses;
@@ -59,39 +57,31 @@ impl Run {
         let live = Screen::new(common.json);
         let new = NewSession::open(common, &definition)?;
         let stopper = Stopper::start(&new.place.runtime, &live)?;
-        let common = &common.naming(&new.place.address);
+        let common = common.naming(&new.place.address);
         let started = new.start(&built.agent, mission, self.tag.into_iter().collect()).await?;
-        let NewSession { place, id } = new;
+        let NewSession { place, id: session } = new;
         let (workspace, uncovered) = (started.workspace(), started.uncovered_line());
         let StartedSession { run, files } = started;
-        let model = definition.answerer();
-        let announced = live.begin(json!({"v": 1, "event": "started", "session": id, "model": model}));
-        live.status_text(&format!("session {id} ({model})").into());
+        let fidelity = Fidelity::Compatible;
+        let driven =
+            DrivenSession { common, place, definition, built, live, stopper, session, workspace, fidelity };
+        let (common, live) = (&driven.common, &driven.live);
+        let announced = driven.announce("started");
+        live.status_text(&format!("session {session} ({})", driven.definition.answerer()).into());
         if let Some(opened) = &files {
             copy_lines(opened).iter().for_each(|line| live.status_text(&line.as_str().into()));
-            copy_event(opened, id).into_iter().for_each(|event| live.event(event));
+            copy_event(opened, session).into_iter().for_each(|event| live.event(event));
         }
-        if let (Some(workspace), Some(line)) = (&workspace, uncovered) {
+        if let (Some(workspace), Some(line)) = (&driven.workspace, uncovered) {
             live.status(&line);
             let paths = uncovered_paths(&**workspace);
-            live.event(json!({"v": 1, "event": "uncovered", "session": id, "paths": paths}));
+            live.event(json!({"v": 1, "event": "uncovered", "session": session, "paths": paths}));
         }
         let is_copy = files.is_some_and(|files| files.isolation.is_some());
-        let session = DrivenSession {
-            common,
-            live: &live,
-            place: &place,
-            stopper: &stopper,
-            agent: &built.agent,
-            session: id,
-            workspace,
-            fidelity: Fidelity::Compatible,
-        };
         let ended = async {
-            let driven = session.drive(run).await?;
-            let code = finish(common, &live, &place, &definition, id, driven).await?;
+            let code = finish(&driven, driven.drive(run).await?).await?;
             if is_copy {
-                let (id, common) = (short(id), &common);
+                let id = short(session);
                 let (show, apply) = (format_args!("diff {id} start"), format_args!("apply {id}"));
                 let (show, apply) = (common.hint(show), common.hint(apply));
                 live.status_text(
@@ -153,17 +143,17 @@ impl Resume {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let message = self.message.map(|text| mission::of_argument("--message", text)).transpose()?;
         let session = self.session.as_deref();
-        let opened =
-            SessionToDrive::open(common, session, &self.model, &self.moved, self.sandbox, self.take_over)
+        let mut opened =
+            DrivenSession::open(common, session, &self.model, &self.moved, self.sandbox, self.take_over)
                 .await?;
         let id = opened.session;
-        let fidelity = if self.strict { Fidelity::Strict } else { Fidelity::Compatible };
+        opened.fidelity = if self.strict { Fidelity::Strict } else { Fidelity::Compatible };
         let drift = self.files.map(|files| match files {
             DriftChoice::Keep => DriftPolicy::Adopt,
             DriftChoice::Restore => DriftPolicy::Restore,
         });
         let resume = ResumeOptions {
-            fidelity,
+            fidelity: opened.fidelity,
             drift,
             budget: self.model.budget.as_ref().and_then(|budget| budget.limits()),
             deadline: self.model.deadline.map(|deadline| deadline.0),
@@ -171,11 +161,11 @@ impl Resume {
             accept: self.accept,
             ..ResumeOptions::default()
         };
-        let workspace = opened.workspace().await?;
-        let options = opened.options(workspace.clone());
+        opened.open_workspace().await?;
+        let options = opened.options(self.take_over);
         let run = opened.place.runtime.resume_with(id, &opened.built.agent, resume, options).await?;
-        let announced = opened.announce();
-        let driven = match opened.drive(common, run, workspace, fidelity).await {
+        let announced = opened.announce("resumed");
+        let driven = match opened.drive(run).await {
             Ok(driven) => driven,
             Err(error) => return announced.close(Err(error)),
         };
@@ -186,7 +176,7 @@ impl Resume {
             let error = CommandError::new(ErrorCode::NoMessages, format!("session {id} has no messages"));
             return announced.close(Err(error.with_hint(format!("`{ask}` asks a question")).into()));
         }
-        announced.close(opened.finish(common, driven).await)
+        announced.close(finish(&opened, driven).await)
     }
 }
 
@@ -209,11 +199,11 @@ impl Ask {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let text = mission::of_argument("TEXT", self.text)?;
         let session = Some(self.session.as_str());
-        let opened =
-            SessionToDrive::open(common, session, &self.model, &self.moved, None, self.take_over).await?;
+        let mut opened =
+            DrivenSession::open(common, session, &self.model, &self.moved, None, self.take_over).await?;
         let mission = opened.built.mission(&text)?;
-        let workspace = opened.workspace().await?;
-        let options = opened.options(workspace.clone());
+        opened.open_workspace().await?;
+        let options = opened.options(self.take_over);
         let asked = opened.place.runtime.ask_with(opened.session, &opened.built.agent, mission, options);
         let run = match asked.await {
             Err(error) if matches!(error.cause(), RuntimeError::EvaluationOpen { .. }) => {
@@ -229,27 +219,14 @@ impl Ask {
             }
             asked => asked?,
         };
-        let announced = opened.announce();
-        let ended = async {
-            let driven = opened.drive(common, run, workspace, Fidelity::Compatible).await?;
-            opened.finish(common, driven).await
-        };
+        let announced = opened.announce("resumed");
+        let ended = async { finish(&opened, opened.drive(run).await?).await };
         announced.close(ended.await)
     }
 }
 
-/// A session to drive again, and its agent after the flags were applied.
-struct SessionToDrive {
-    place: OpenStore,
-    definition: AgentDefinition,
-    built: BuiltAgent,
-    live: Screen,
-    stopper: Stopper,
-    session: SessionId,
-    take_over: bool,
-}
-
-impl SessionToDrive {
+impl DrivenSession {
+    /// Opens a session to drive it again, and applies the flags to its agent.
     async fn open(
         common: &Common,
         session: Option<&str>,
@@ -286,49 +263,21 @@ impl SessionToDrive {
         }
         let live = Screen::new(common.json);
         let stopper = Stopper::start(&place.runtime, &live)?;
-        let when = if take_over { WhenDriven::TakeOver } else { WhenDriven::Refuse };
-        ensure_idle(common, &place, session, when).await?;
+        if take_over {
+            place.runtime.end_holder(session).await?;
+        } else {
+            ensure_idle(common, &place, session).await?;
+        }
         if is_other {
             place.runtime.record_agent(session, &definition).await?;
         }
-        Ok(Self { place, definition, built, live, stopper, session, take_over })
+        let (common, workspace, fidelity) = (common.clone(), None, Fidelity::Compatible);
+        Ok(Self { common, place, definition, built, live, stopper, session, workspace, fidelity })
     }
 
-    async fn workspace(&self) -> anyhow::Result<Option<Arc<dyn Workspace>>> {
+    async fn open_workspace(&mut self) -> anyhow::Result<()> {
         let opened = self.place.open_files(&self.built.agent, self.session).await?;
-        Ok(opened.map(|opened| opened.workspace))
-    }
-
-    fn options(&self, workspace: Option<Arc<dyn Workspace>>) -> SessionOptions {
-        SessionOptions { workspace, take_over: self.take_over, ..SessionOptions::default() }
-    }
-
-    async fn drive(
-        &self,
-        common: &Common,
-        run: backstitch::Run,
-        workspace: Option<Arc<dyn Workspace>>,
-        fidelity: Fidelity,
-    ) -> anyhow::Result<DriveReport> {
-        let session = DrivenSession {
-            common,
-            live: &self.live,
-            place: &self.place,
-            stopper: &self.stopper,
-            agent: &self.built.agent,
-            session: self.session,
-            workspace,
-            fidelity,
-        };
-        session.drive(run).await
-    }
-
-    fn announce(&self) -> AnnouncedRun {
-        let model = self.definition.answerer();
-        self.live.begin(json!({"v": 1, "event": "resumed", "session": self.session, "model": model}))
-    }
-
-    async fn finish(&self, common: &Common, driven: DriveReport) -> anyhow::Result<ExitCode> {
-        finish(common, &self.live, &self.place, &self.definition, self.session, driven).await
+        self.workspace = opened.map(|opened| opened.workspace);
+        Ok(())
     }
 }

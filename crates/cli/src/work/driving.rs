@@ -5,15 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
+use backstitch::agent_file::{AgentDefinition, BuiltAgent};
 use backstitch::host::Fidelity;
 use backstitch::id::SessionId;
 use backstitch::journal::{PauseReason, RecordBody, StopReason};
 use backstitch::ports::Workspace;
-use backstitch::{Agent, DriveOutcome, ResumeOptions, Runtime, SessionEvent, SessionOptions};
+use backstitch::{DriveOutcome, ResumeOptions, Runtime, SessionEvent, SessionOptions};
+use serde_json::json;
 use tokio::task::JoinHandle;
 
 use super::ending::DriveReport;
-use super::live::Screen;
+use super::live::{AnnouncedRun, Screen};
 use crate::common::Common;
 use crate::open::place::{OpenStore, short};
 use crate::open::signals::Signals;
@@ -22,26 +24,37 @@ use crate::people::in_place::{
 };
 
 /// A session that this process drives, and everything that is needed to continue it after a decision.
-pub(crate) struct DrivenSession<'a> {
-    pub(crate) common: &'a Common,
-    pub(crate) live: &'a Screen,
-    pub(crate) place: &'a OpenStore,
-    pub(crate) stopper: &'a Stopper,
-    pub(crate) agent: &'a Agent,
+pub(crate) struct DrivenSession {
+    pub(crate) common: Common,
+    pub(crate) place: OpenStore,
+    pub(crate) definition: AgentDefinition,
+    pub(crate) built: BuiltAgent,
+    pub(crate) live: Screen,
+    pub(crate) stopper: Stopper,
     pub(crate) session: SessionId,
     pub(crate) workspace: Option<Arc<dyn Workspace>>,
     pub(crate) fidelity: Fidelity,
 }
 
-impl DrivenSession<'_> {
+impl DrivenSession {
+    /// Prints the first event.
+    pub(crate) fn announce(&self, event: &str) -> AnnouncedRun {
+        let model = self.definition.answerer();
+        self.live.begin(json!({"v": 1, "event": event, "session": self.session, "model": model}))
+    }
+
+    pub(crate) fn options(&self, take_over: bool) -> SessionOptions {
+        SessionOptions { workspace: self.workspace.clone(), take_over, ..SessionOptions::default() }
+    }
+
     /// Drives a run. If the session waits for decisions and a person is there, asks, and continues.
     pub(crate) async fn drive(&self, run: backstitch::Run) -> anyhow::Result<DriveReport> {
         let mut driven = self.follow_run(run).await?;
         while self.can_ask(&driven) {
             let Decisions::Made(drift) = self.ask().await? else { break };
-            let options = SessionOptions { workspace: self.workspace.clone(), ..SessionOptions::default() };
             let resume = ResumeOptions { fidelity: self.fidelity, drift, ..ResumeOptions::default() };
-            let run = self.place.runtime.resume_with(self.session, self.agent, resume, options).await?;
+            let (runtime, agent) = (&self.place.runtime, &self.built.agent);
+            let run = runtime.resume_with(self.session, agent, resume, self.options(false)).await?;
             driven = self.follow_run(run).await?;
         }
         Ok(driven)
@@ -49,13 +62,11 @@ impl DrivenSession<'_> {
 
     /// Follows a run to its end. The calls of an engine wait while it runs, so a person is asked meanwhile.
     async fn follow_run(&self, mut run: backstitch::Run) -> anyhow::Result<DriveReport> {
-        if self.agent.engine_name().is_none() {
-            return Ok(self.stopper.show_run(self.common, self.live, run).await);
-        }
         let (tick, mut asked) = (self.live.tick(), HashSet::new());
+        let has_engine = self.built.agent.engine_name().is_some();
         while let Some(event) = run.next().await {
-            self.live.show(self.common, run.session(), &event);
-            if !is_approval(&event) {
+            self.live.show(&self.common, run.session(), &event);
+            if !has_engine || !is_approval(&event) {
                 continue;
             }
             if !self.common.can_ask() {
@@ -79,12 +90,13 @@ impl DrivenSession<'_> {
     }
 
     fn waiting(&self) -> WaitingSession<'_> {
+        let agent = &self.built.agent;
         WaitingSession {
-            place: self.place,
+            place: &self.place,
             session: self.session,
             workspace: self.workspace.clone(),
-            tools: &self.agent.tools,
-            rules: &self.agent.approval_rules,
+            tools: &agent.tools,
+            rules: &agent.approval_rules,
         }
     }
 
@@ -141,22 +153,6 @@ impl Stopper {
             }
         });
         Ok(Self { listener, interrupted, interrupts })
-    }
-
-    /// Prints the events of a run until it has ended.
-    pub(crate) async fn show_run(
-        &self,
-        common: &Common,
-        live: &Screen,
-        mut run: backstitch::Run,
-    ) -> DriveReport {
-        let tick = live.tick();
-        while let Some(event) = run.next().await {
-            live.show(common, run.session(), &event);
-        }
-        let ended = run.outcome().await;
-        tick.abort();
-        DriveReport { ended, interrupted: self.interrupted.load(Ordering::SeqCst) }
     }
 }
 

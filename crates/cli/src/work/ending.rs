@@ -10,14 +10,14 @@ use backstitch::agent_file::{AgentDefinition, AnswerMode};
 use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
 use backstitch::journal::PauseReason;
-use backstitch::{DriveOutcome, RuntimeError};
+use backstitch::{DriveOutcome, FinalAnswer, RuntimeError};
 use serde_json::{Value, json};
 
+use super::driving::DrivenSession;
 use super::live::{INTERRUPTED, Screen, ended_event};
-use crate::common::Common;
 use crate::error::explain_hint;
 use crate::look::waiting::{PendingDecision, explain, waiting};
-use crate::open::place::{OpenStore, short};
+use crate::open::place::short;
 
 /// How driving a session ended.
 pub(crate) struct DriveReport {
@@ -27,14 +27,9 @@ pub(crate) struct DriveReport {
 }
 
 /// Prints how driving a session ended, and returns the exit code.
-pub(crate) async fn finish(
-    common: &Common,
-    live: &Screen,
-    place: &OpenStore,
-    definition: &AgentDefinition,
-    id: SessionId,
-    driven: DriveReport,
-) -> anyhow::Result<ExitCode> {
+pub(crate) async fn finish(session: &DrivenSession, driven: DriveReport) -> anyhow::Result<ExitCode> {
+    let DrivenSession { common, live, place, definition, session: id, .. } = session;
+    let id = *id;
     let view = place.view(id).await;
     if let Ok(view) = &view {
         live.set_spent(view.ledger().charged());
@@ -62,13 +57,7 @@ pub(crate) async fn finish(
         return Ok(ExitCode::from(INTERRUPTED));
     }
     match &ended {
-        // A structured answer is printed as data, without the text around it.
-        DriveOutcome::Completed(answered) => match &answered.output {
-            Some(output) if definition.output.is_some() || definition.mode == AnswerMode::Lisp => {
-                live.answer(&format!("{output:#}"), false);
-            }
-            _ => live.answer(&answered.text, true),
-        },
+        DriveOutcome::Completed(answered) => print_answer(live, definition, answered),
         DriveOutcome::Paused { partial, .. } => {
             if let Some(partial) = partial {
                 live.half_answer(partial);
@@ -89,6 +78,16 @@ pub(crate) async fn finish(
         DriveOutcome::Paused { .. } => ExitCode::from(3),
         _ => ExitCode::FAILURE,
     })
+}
+
+/// Prints an answer. A structured one is printed as data, without the text around it.
+pub(crate) fn print_answer(live: &Screen, definition: &AgentDefinition, answer: &FinalAnswer) {
+    match &answer.output {
+        Some(output) if definition.output.is_some() || definition.mode == AnswerMode::Lisp => {
+            live.answer(&format!("{output:#}"), false);
+        }
+        _ => live.answer(&answer.text, true),
+    }
 }
 
 fn as_json(session: SessionId, ended: &DriveOutcome, waits: &[PendingDecision]) -> Value {

@@ -15,7 +15,7 @@ use super::slash::{self, Slash};
 use crate::common::Common;
 use crate::history::restores::{self, RestoreCause};
 use crate::open::definition::{add_provider_of, with_served_models};
-use crate::open::holder::{WhenDriven, ensure_idle};
+use crate::open::holder::ensure_idle;
 use crate::terminal::number::{grouped, money};
 
 /// A command as it is typed in a shell, without the name of the program.
@@ -138,7 +138,7 @@ impl Conversation {
     /// Rewinds to a point, or undoes or repeats a rewind.
     async fn travel(&mut self, step: HistoryStep, done: &str) -> anyhow::Result<()> {
         let (Some(place), Some(session)) = (&self.place, self.session) else { return Ok(()) };
-        ensure_idle(&self.common, place, session, WhenDriven::Refuse).await?;
+        ensure_idle(&self.common, place, session).await?;
         let files = self.files().await?;
         let files = files.map_or(OperationFiles::Untouched, OperationFiles::within);
         let options = RewindOptions { files, ..RewindOptions::default() };

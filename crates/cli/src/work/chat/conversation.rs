@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use backstitch::agent_file::{AgentDefinition, AnswerMode, BuiltAgent};
+use backstitch::agent_file::{AgentDefinition, BuiltAgent};
 use backstitch::id::SessionId;
 use backstitch::journal::PauseReason;
 use backstitch::ports::Workspace;
@@ -23,13 +23,14 @@ use crate::history::isolated::copy_lines;
 use crate::look::waiting::{explain, waiting};
 use crate::open::definition::{AgentFlags, build_agent, definition_of, pin_servers, with_served_models};
 use crate::open::guarded::refuse_to_drive;
-use crate::open::holder::{WhenDriven, ensure_idle};
+use crate::open::holder::ensure_idle;
 use crate::open::place::{OpenStore, short};
 use crate::open::signals::Signals;
 use crate::terminal;
 use crate::terminal::style::{Role, Text};
 use crate::trust::addresses;
 use crate::work::drive::with_rules;
+use crate::work::ending::print_answer;
 use crate::work::live::{Screen, status_line};
 use crate::work::starting::NewSession;
 
@@ -77,7 +78,7 @@ impl Conversation {
             });
         };
         let (place, session) = OpenStore::with_session(common, Some(name)).await?;
-        ensure_idle(common, &place, session, WhenDriven::Refuse).await?;
+        ensure_idle(common, &place, session).await?;
         let view = place.view(session).await?;
         refuse_to_drive(&view)?;
         let mut definition = definition_of(&place, &view).await?;
@@ -164,7 +165,7 @@ impl Conversation {
             eprintln!("the last turn has ended; type a message");
             return Ok(Flow::Continue);
         }
-        ensure_idle(&self.common, place, session, WhenDriven::Refuse).await?;
+        ensure_idle(&self.common, place, session).await?;
         let signals = Signals::listen()?;
         let run = place.runtime.resume(session, &self.built.agent).await?;
         self.drive(run, signals).await
@@ -185,7 +186,7 @@ impl Conversation {
             return self.drive(run, signals).await;
         };
         let place = self.place()?;
-        ensure_idle(&self.common, place, session, WhenDriven::Refuse).await?;
+        ensure_idle(&self.common, place, session).await?;
         if is_open(&place.view(session).await?) && !self.end_turn(session).await? {
             return Ok(Flow::Continue);
         }
@@ -246,14 +247,7 @@ impl Conversation {
         let view = place.view(session).await?;
         let is_stop = |reason: &PauseReason| *reason == PauseReason::Asked;
         match ended {
-            Ok(DriveOutcome::Completed(answer)) => match &answer.output {
-                Some(output)
-                    if self.definition.output.is_some() || self.definition.mode == AnswerMode::Lisp =>
-                {
-                    screen.answer(&format!("{output:#}"), false);
-                }
-                _ => screen.answer(&answer.text, true),
-            },
+            Ok(DriveOutcome::Completed(answer)) => print_answer(screen, &self.definition, &answer),
             Ok(DriveOutcome::Paused { reason, .. }) if interrupted && is_stop(&reason) => {
                 screen.status(
                     "interrupted. A message continues the conversation; `/resume` continues the turn.",
