@@ -57,10 +57,8 @@ fn replaced(path: &Path, text: &str, key: &str, value: toml_edit::Value) -> Resu
             table.set_implicit(true);
             Item::Table(table)
         });
-        table = inner.as_table_like_mut().ok_or_else(|| ConfigError::InKey {
-            key: key.to_owned(),
-            message: format!("`{}` is a value, and has no keys", part.get()),
-        })?;
+        let inner = inner.as_table_like_mut();
+        table = inner.ok_or_else(|| wrong(key, format!("`{}` is a value, and has no keys", part.get())))?;
     }
     match table.get_mut(last.get()) {
         Some(Item::Value(before)) => {
@@ -70,8 +68,7 @@ fn replaced(path: &Path, text: &str, key: &str, value: toml_edit::Value) -> Resu
             *before.decor_mut() = decor;
         }
         Some(Item::Table(_) | Item::ArrayOfTables(_)) => {
-            let message = "this is a table: name a key in it".to_owned();
-            return Err(ConfigError::InKey { key: key.to_owned(), message });
+            return Err(wrong(key, "this is a table: name a key in it"));
         }
         _ => {
             table.insert(last.get(), Item::Value(value));
@@ -83,28 +80,25 @@ fn replaced(path: &Path, text: &str, key: &str, value: toml_edit::Value) -> Resu
 fn document(path: &Path, text: &str) -> Result<DocumentMut, ConfigError> {
     // The parser of the command has the better messages.
     Layer::parse(path, text, Scope::User)?;
-    text.parse().map_err(|error| ConfigError::InKey {
-        key: path.display().to_string(),
-        message: format!("it cannot be changed: {error}"),
-    })
+    text.parse().map_err(|error| wrong(&path.to_string_lossy(), format!("it cannot be changed: {error}")))
 }
 
 fn keys(key: &str) -> Result<Vec<Key>, ConfigError> {
-    Key::parse(key).map_err(|error| ConfigError::InKey {
-        key: key.to_owned(),
-        message: format!(
-            "unknown setting; write model, or prices.\"openai:NAME\".input ({})",
-            error.to_string().lines().last().unwrap_or_default()
-        ),
+    Key::parse(key).map_err(|error| {
+        let reason = error.to_string();
+        let reason = reason.lines().last().unwrap_or_default();
+        wrong(key, format!("unknown setting; write model, or prices.\"openai:NAME\".input ({reason})"))
     })
+}
+
+fn wrong(key: &str, message: impl Into<String>) -> ConfigError {
+    ConfigError::InKey { key: key.to_owned(), message: message.into() }
 }
 
 /// Names the key of the command line instead of a line that the file does not have yet.
 fn in_key(key: &str, error: ConfigError) -> ConfigError {
     match error {
-        ConfigError::InFile { problem, .. } => {
-            ConfigError::InKey { key: key.to_owned(), message: problem.message }
-        }
+        ConfigError::InFile { problem, .. } => wrong(key, problem.message),
         other => other,
     }
 }

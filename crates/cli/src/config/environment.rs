@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use backstitch::agent_file::{ModelProvider, Problem, ToolChoice, check_base_url};
+use clap::ValueEnum as _;
 use toml::Value;
 
 use super::error::ConfigError;
@@ -52,33 +53,23 @@ pub(super) fn layer(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<Layer
 }
 
 fn set(settings: &mut Settings, key: &str, value: OsString) -> Result<(), String> {
-    // Paths need not be text.
-    match key {
-        "agent" => settings.agent = Some(PathBuf::from(&value)),
-        "store" => settings.store = Some(PathBuf::from(&value)),
-        _ => {}
-    }
-    if matches!(key, "agent" | "store") {
-        return Ok(());
-    }
-    let text = value.into_string().map_err(|_| "it is not UTF-8 text".to_owned())?;
-    match key {
-        "model" => settings.model = Some(text.parse().map_err(|error| format!("{error}"))?),
-        "base_url" => {
+    match (key, value.into_string()) {
+        // Paths need not be text.
+        ("agent", path) => settings.agent = Some(path.map_or_else(PathBuf::from, PathBuf::from)),
+        ("store", path) => settings.store = Some(path.map_or_else(PathBuf::from, PathBuf::from)),
+        (_, Err(_)) => return Err("it is not UTF-8 text".to_owned()),
+        ("model", Ok(text)) => settings.model = Some(text.parse().map_err(|error| format!("{error}"))?),
+        ("base_url", Ok(text)) => {
             check_base_url(&text).map_err(|problem| problem.message)?;
             settings.base_url = Some(text);
         }
-        "tools" => settings.tools = Some(ToolChoice::of_list(&text)),
-        "approve" => settings.approve = Some(ApproveSetting::of_list(&text)),
-        "color" => {
-            settings.color = Some(match text.as_str() {
-                "auto" => ColorChoice::Auto,
-                "always" => ColorChoice::Always,
-                "never" => ColorChoice::Never,
-                _ => return Err(format!("{text:?} is none of auto, always, never")),
-            });
+        ("tools", Ok(text)) => settings.tools = Some(ToolChoice::of_list(&text)),
+        ("approve", Ok(text)) => settings.approve = Some(ApproveSetting::of_list(&text)),
+        ("color", Ok(text)) => {
+            let unknown = |_| format!("{text:?} is none of auto, always, never");
+            settings.color = Some(ColorChoice::from_str(&text, false).map_err(unknown)?);
         }
-        _ => settings.pager = Some(PagerSetting::Command(text)),
+        (_, Ok(text)) => settings.pager = Some(PagerSetting::Command(text)),
     }
     Ok(())
 }

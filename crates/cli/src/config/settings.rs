@@ -1,7 +1,6 @@
 //! The settings of one layer, as data.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use backstitch::agent_file::{
@@ -11,7 +10,7 @@ use backstitch::agent_file::{
 use backstitch::ports::Sandbox;
 use backstitch::stores::StoreAddress;
 use serde::Deserialize;
-use serde::de::{self, Deserializer, SeqAccess, Visitor};
+use toml::Value;
 
 use crate::terminal::style::ColorChoice;
 
@@ -128,7 +127,8 @@ fn resolved(directory: &Path, path: &Path) -> PathBuf {
 }
 
 /// Calls that need the approval of a person.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Value")]
 pub(crate) enum ApproveSetting {
     /// None.
     Auto,
@@ -158,38 +158,22 @@ impl ApproveSetting {
     }
 }
 
-impl<'de> Deserialize<'de> for ApproveSetting {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Choice;
-        impl<'de> Visitor<'de> for Choice {
-            type Value = ApproveSetting;
+impl TryFrom<Value> for ApproveSetting {
+    type Error = &'static str;
 
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("\"auto\", \"ask\" or a list of tool names")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<ApproveSetting, E> {
-                match text {
-                    "auto" => Ok(ApproveSetting::Auto),
-                    "ask" => Ok(ApproveSetting::Ask),
-                    other => Err(E::unknown_variant(other, &["auto", "ask"])),
-                }
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut names: A) -> Result<ApproveSetting, A::Error> {
-                let mut all = Vec::new();
-                while let Some(name) = names.next_element()? {
-                    all.push(name);
-                }
-                Ok(ApproveSetting::Tools(all))
-            }
+    fn try_from(value: Value) -> Result<Self, Self::Error> {
+        let wanted = "write \"auto\", \"ask\" or a list of tool names";
+        match value {
+            Value::String(word) if word == "auto" => Ok(Self::Auto),
+            Value::String(word) if word == "ask" => Ok(Self::Ask),
+            names => names.try_into().map(Self::Tools).map_err(|_| wanted),
         }
-        deserializer.deserialize_any(Choice)
     }
 }
 
 /// The program that shows long output a page at a time.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Value")]
 pub(crate) enum PagerSetting {
     /// None: long output is printed as it is.
     Off,
@@ -197,32 +181,15 @@ pub(crate) enum PagerSetting {
     Command(String),
 }
 
-impl<'de> Deserialize<'de> for PagerSetting {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Choice;
-        impl Visitor<'_> for Choice {
-            type Value = PagerSetting;
+impl TryFrom<Value> for PagerSetting {
+    type Error = &'static str;
 
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a command, or `false` for none")
-            }
-
-            fn visit_bool<E: de::Error>(self, on: bool) -> Result<PagerSetting, E> {
-                if on {
-                    Err(E::custom("write a command, or `false` for none"))
-                } else {
-                    Ok(PagerSetting::Off)
-                }
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<PagerSetting, E> {
-                Ok(if text.trim().is_empty() {
-                    PagerSetting::Off
-                } else {
-                    PagerSetting::Command(text.to_owned())
-                })
-            }
+    fn try_from(value: Value) -> Result<Self, Self::Error> {
+        match value {
+            Value::Boolean(false) => Ok(Self::Off),
+            Value::String(command) if command.trim().is_empty() => Ok(Self::Off),
+            Value::String(command) => Ok(Self::Command(command)),
+            _ => Err("write a command, or `false` for none"),
         }
-        deserializer.deserialize_any(Choice)
     }
 }
