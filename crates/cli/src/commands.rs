@@ -204,6 +204,6 @@ async fn dispatch(common: &Common, command: Command) -> anyhow::Result<ExitCode>
         Command::Rm(command) => command.run(common).await,
         #[cfg(feature = "mcp")]
         Command::Mcp(command) => command.run(common).await,
-        Command::Trust(command) => command.run(common.json, open::trusted::subject_of),
+        Command::Trust(command) => command.run(common, open::trusted::subject_of),
     }
 }

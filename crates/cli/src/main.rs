@@ -60,14 +60,14 @@ enum Command {
     #[command(flatten)]
     Sessions(Box<commands::Command>),
     /// Show and change settings.
-    #[command(after_help = "Example:\n  backstitch config show --origin")]
+    #[command(subcommand, after_help = "Example:\n  backstitch config show --origin")]
     Config(setup::configure::Configure),
     /// Write a commented agent file or settings file.
     #[command(after_help = "Examples:\n  backstitch init\n  backstitch init --project")]
     Init(setup::init::Init),
     /// Check everything that the command needs, and say what to do about problems.
     #[command(after_help = "Example:\n  backstitch doctor")]
-    Doctor(setup::doctor::Doctor),
+    Doctor,
     /// Print the page of an error code, or list all codes.
     #[command(after_help = "Example:\n  backstitch explain store_full")]
     Explain(setup::explain::Explain),
@@ -139,9 +139,9 @@ fn run() -> ExitCode {
         // `lisp` has its own JSON form of errors.
         Command::Lisp(command) => (lisp::run(command), false),
         Command::Sessions(command) => (commands::run(&common, *command), common.json),
-        Command::Config(command) => (command.run(common.json), common.json),
-        Command::Init(command) => (command.run(common.json), common.json),
-        Command::Doctor(command) => (command.run(&common), common.json),
+        Command::Config(command) => (command.run(&common), common.json),
+        Command::Init(command) => (command.run(&common), common.json),
+        Command::Doctor => (setup::doctor::run(&common), common.json),
         Command::Explain(command) => (command.run(common.json), common.json),
         Command::Completions(command) => (command.run(), common.json),
     };

@@ -8,6 +8,7 @@ pub(crate) mod guarded;
 pub(crate) mod holder;
 pub(crate) mod index;
 pub(crate) mod mission;
+pub(crate) mod new_file;
 pub(crate) mod place;
 pub(crate) mod progress;
 #[cfg(feature = "bridge")]

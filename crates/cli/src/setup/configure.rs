@@ -3,22 +3,18 @@
 use std::process::ExitCode;
 
 use backstitch::providers::read_text;
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use serde_json::json;
 use toml::Value;
 
+use crate::common::Common;
 use crate::config::{Config, ConfigError, Entry, Origin, ProjectSettings, edit, user_file};
 use crate::project;
+use crate::report::{Report, ReportLine};
 use crate::trust::{Subject, TrustState};
 
-#[derive(Args)]
-pub(crate) struct Configure {
-    #[command(subcommand)]
-    action: Action,
-}
-
 #[derive(Subcommand)]
-enum Action {
+pub(crate) enum Configure {
     /// Print the settings that apply here.
     #[command(after_help = "Example:\n  backstitch config show --origin")]
     Show {
@@ -48,33 +44,24 @@ enum Action {
 }
 
 impl Configure {
-    pub(crate) fn run(self, json: bool) -> anyhow::Result<ExitCode> {
-        match self.action {
-            Action::Show { origin } => {
+    pub(crate) fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let report = match self {
+            Self::Show { origin } => {
                 let entries = with_project(Config::load()?)?.effective();
-                if json {
-                    println!(
-                        "{}",
-                        json!({"v": 1, "settings": entries.iter().map(as_json).collect::<Vec<_>>()})
-                    );
-                } else {
-                    print(&entries, origin);
-                }
+                let settings: Vec<_> = entries.iter().map(as_json).collect();
+                Report::new(&json!({"v": 1, "settings": settings})).lines(lines(&entries, origin))
             }
-            Action::Path => {
+            Self::Path => {
                 let path = user_file().ok_or(ConfigError::NoDirectory)?;
-                if json {
-                    println!("{}", json!({"v": 1, "path": path.to_string_lossy()}));
-                } else {
-                    println!("{}", path.display());
-                }
+                let path = path.to_string_lossy();
+                Report::new(&json!({"v": 1, "path": path})).line(&*path)
             }
-            Action::Set { key, value } => {
-                change(json, &key, |path, text| edit::with_value(path, text, &key, &value).map(Some))?;
+            Self::Set { key, value } => {
+                change(&key, |path, text| edit::with_value(path, text, &key, &value).map(Some))?
             }
-            Action::Unset { key } => change(json, &key, |path, text| edit::without(path, text, &key))?,
-        }
-        Ok(ExitCode::SUCCESS)
+            Self::Unset { key } => change(&key, |path, text| edit::without(path, text, &key))?,
+        };
+        Ok(report.print(common))
     }
 }
 
@@ -93,10 +80,9 @@ fn with_project(config: Config) -> anyhow::Result<Config> {
 
 /// Changes the user's file. Nothing is written if the change returns no text.
 fn change(
-    json: bool,
     key: &str,
     change: impl FnOnce(&std::path::Path, &str) -> Result<Option<String>, ConfigError>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Report> {
     let path = user_file().ok_or(ConfigError::NoDirectory)?;
     let text = match read_text(&path, 1 << 20) {
         Ok(text) => text,
@@ -108,28 +94,23 @@ fn change(
     if let Some(changed) = changed.filter(|_| is_changed) {
         edit::write(&path, &changed)?;
     }
-    if json {
-        println!("{}", json!({"v": 1, "path": path.to_string_lossy(), "key": key, "changed": is_changed}));
-    } else if is_changed {
-        println!("changed {}", path.display());
-    } else {
-        println!("{} was not changed", path.display());
-    }
-    Ok(())
+    let shown = path.display();
+    let done = if is_changed { format!("changed {shown}") } else { format!("{shown} was not changed") };
+    let path = path.to_string_lossy();
+    Ok(Report::new(&json!({"v": 1, "path": path, "key": key, "changed": is_changed})).line(done))
 }
 
-/// Prints entries as TOML, with their origins as comments.
-fn print(entries: &[Entry], origin: bool) {
+/// Formats entries as TOML, with their origins as comments.
+fn lines(entries: &[Entry], origin: bool) -> Vec<ReportLine> {
     let lines: Vec<_> =
         entries.iter().map(|entry| format!("{} = {}", written_key(&entry.key), entry.value)).collect();
     let widest = lines.iter().map(|line| line.chars().count()).filter(|length| *length <= 60).max();
-    for (line, entry) in lines.iter().zip(entries) {
-        if origin {
-            println!("{line:<width$}  # {}", entry.origin, width = widest.unwrap_or(0));
-        } else {
-            println!("{line}");
-        }
-    }
+    let width = widest.unwrap_or(0);
+    let line = |(line, entry): (&String, &Entry)| match origin {
+        true => format!("{line:<width$}  # {}\n", entry.origin),
+        false => format!("{line}\n"),
+    };
+    lines.iter().zip(entries).map(line).map(ReportLine::Data).collect()
 }
 
 fn as_json(entry: &Entry) -> serde_json::Value {

@@ -1,13 +1,9 @@
 //! `export`: writes a session as a bundle, as a git repository or as Markdown.
 
-use std::fs::OpenOptions;
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
 use backstitch::report::GitExport;
 use clap::Args;
@@ -15,7 +11,7 @@ use serde_json::json;
 
 use super::moving::{TransferLines, transfer_lines, written_to};
 use crate::common::{Common, quoted};
-use crate::error::CommandError;
+use crate::open::new_file::write_new;
 use crate::open::place::{OpenStore, short};
 use crate::report::Report;
 use crate::terminal;
@@ -110,7 +106,7 @@ async fn document(common: &Common, place: &OpenStore, session: SessionId, path: 
     let exported = place.runtime.export_markdown(session).await?;
     let text = &exported.markdown;
     if path != Path::new("-") {
-        write_new(path, text)?;
+        write_new(path, text, 0o600)?;
         let written = json!({"v": 1, "session": session, "file": path, "bytes": text.len()});
         Report::new(&written).line(written_to(path, text.len() as u64)).print(common);
     } else if common.json {
@@ -119,21 +115,4 @@ async fn document(common: &Common, place: &OpenStore, session: SessionId, path: 
         terminal::data(text);
     }
     Ok(())
-}
-
-/// Writes a new file that only this user can read: conversations may hold secrets.
-fn write_new(path: &Path, text: &str) -> anyhow::Result<()> {
-    let mut options = OpenOptions::new();
-    let opened = options.write(true).create_new(true).mode(0o600).open(path);
-    let mut file = match opened {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let message =
-                format!("{} already exists, and existing files are never overwritten", path.display());
-            return Err(CommandError::new(ErrorCode::AlreadyExists, message).into());
-        }
-        opened => opened.with_context(|| format!("{} cannot be written", path.display()))?,
-    };
-    file.write_all(text.as_bytes())
-        .and_then(|()| file.sync_all())
-        .with_context(|| format!("{} cannot be written", path.display()))
 }

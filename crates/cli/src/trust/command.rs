@@ -1,6 +1,6 @@
 //! `trust`: trust the files of a project, list what is trusted, and revoke it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -8,6 +8,8 @@ use serde_json::json;
 
 use super::ledger::Ledger;
 use super::subject::Subject;
+use crate::common::Common;
+use crate::report::Report;
 use crate::usage;
 
 #[derive(Args)]
@@ -27,17 +29,16 @@ impl Trust {
     /// Runs the command. `found` returns the files of a project, or a single file, that need trust.
     pub(crate) fn run(
         self,
-        as_json: bool,
-        found: impl Fn(&std::path::Path) -> anyhow::Result<Subject>,
+        common: &Common,
+        found: impl Fn(&Path) -> anyhow::Result<Subject>,
     ) -> anyhow::Result<ExitCode> {
         if self.list {
-            list(as_json)?;
-            return Ok(ExitCode::SUCCESS);
+            return list(common);
         }
         let here = vec![std::env::current_dir()?];
         for path in if self.paths.is_empty() { &here } else { &self.paths } {
             if self.revoke {
-                revoke(as_json, path)?;
+                revoke(path)?.print(common);
                 continue;
             }
             let subject = found(path)?;
@@ -47,48 +48,39 @@ impl Trust {
             subject.record()?;
             let root = subject.root.to_string_lossy();
             let files: Vec<_> = subject.files.keys().collect();
-            if as_json {
-                println!("{}", json!({"v": 1, "directory": root, "files": files, "trusted": true}));
-            } else {
-                println!("trusted in {root}:");
-                files.iter().for_each(|name| println!("  {name}"));
-            }
+            Report::new(&json!({"v": 1, "directory": root, "files": files, "trusted": true}))
+                .line(format!("trusted in {root}:"))
+                .lines(files.iter().map(|name| format!("  {name}")))
+                .print(common);
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn list(as_json: bool) -> anyhow::Result<()> {
+fn list(common: &Common) -> anyhow::Result<ExitCode> {
     let ledger = Ledger::read()?;
     for entry in &ledger.directories {
         let directory = entry.directory.path();
         let directory = directory.to_string_lossy();
         let files: Vec<_> = entry.files.keys().collect();
-        if as_json {
-            println!("{}", json!({"v": 1, "directory": directory, "files": files}));
-        } else {
-            println!("{directory}");
-            files.iter().for_each(|name| println!("  {name}"));
-        }
+        Report::new(&json!({"v": 1, "directory": directory, "files": files}))
+            .line(&*directory)
+            .lines(files.iter().map(|name| format!("  {name}")))
+            .print(common);
     }
-    if ledger.directories.is_empty() && !as_json {
+    if ledger.directories.is_empty() && !common.json {
         println!("nothing is trusted");
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
-fn revoke(as_json: bool, path: &std::path::Path) -> anyhow::Result<()> {
+fn revoke(path: &Path) -> anyhow::Result<Report> {
     // A directory that is gone is revoked by its old path.
     let path = path.canonicalize().or_else(|_| std::path::absolute(path))?;
     let root = crate::project::root(&path);
     let was_trusted = Ledger::change(|ledger| ledger.revoke(&root))?;
     let root = root.to_string_lossy();
-    if as_json {
-        println!("{}", json!({"v": 1, "directory": root, "trusted": false, "was_trusted": was_trusted}));
-    } else if was_trusted {
-        println!("{root} is trusted no more");
-    } else {
-        println!("{root} was not trusted");
-    }
-    Ok(())
+    let value = json!({"v": 1, "directory": root, "trusted": false, "was_trusted": was_trusted});
+    let state = if was_trusted { "is trusted no more" } else { "was not trusted" };
+    Ok(Report::new(&value).line(format!("{root} {state}")))
 }

@@ -8,31 +8,35 @@ mod programs;
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
-use clap::Args;
+use serde::Serialize;
 use serde_json::json;
 
 use crate::common::Common;
+use crate::report::Report;
 use crate::terminal;
 use crate::terminal::style::{Role, Text};
 
 /// Columns of a terminal below which a text gets lines of its own.
 const NARROW: usize = 60;
 
-#[derive(Args)]
-pub(crate) struct Doctor {}
-
 /// How a check ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 enum Grade {
+    #[serde(rename = "ok")]
     Fine,
     /// Something that a user should know, and that breaks nothing.
+    #[serde(rename = "note")]
     Notice,
+    #[serde(rename = "broken")]
     Broken,
 }
 
 /// The result of a check.
+#[derive(Serialize)]
 struct Finding {
+    #[serde(rename = "check")]
     subject: &'static str,
+    #[serde(rename = "status")]
     grade: Grade,
     text: String,
     /// What to do.
@@ -53,31 +57,27 @@ impl Finding {
     }
 }
 
-impl Doctor {
-    pub(crate) fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let mut findings = vec![programs::version()];
-        places::check(common, &mut findings);
-        findings.extend([
-            programs::git(),
-            programs::shell(),
-            programs::sandbox(),
-            programs::namespaces(),
-            programs::processes(),
-            programs::terminal(),
-        ]);
-        #[cfg(feature = "bridge")]
-        findings.extend(programs::engines());
-        if common.json {
-            print_json(&findings);
-        } else {
-            findings.iter().for_each(print);
-        }
-        let is_broken = findings.iter().any(|finding| finding.grade == Grade::Broken);
-        Ok(if is_broken { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-    }
+/// Checks everything that the command needs.
+pub(crate) fn run(common: &Common) -> anyhow::Result<ExitCode> {
+    let mut findings = vec![programs::version()];
+    places::check(common, &mut findings);
+    findings.extend([
+        programs::git(),
+        programs::shell(),
+        programs::sandbox(),
+        programs::namespaces(),
+        programs::processes(),
+        programs::terminal(),
+    ]);
+    #[cfg(feature = "bridge")]
+    findings.extend(programs::engines());
+    let is_fine = findings.iter().all(|finding| finding.grade != Grade::Broken);
+    let report = Report::new(&json!({"v": 1, "ok": is_fine, "checks": findings}));
+    report.lines(findings.iter().flat_map(lines)).print(common);
+    Ok(if is_fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn print(finding: &Finding) {
+fn lines(finding: &Finding) -> Vec<Text> {
     let (mark, role) = match finding.grade {
         Grade::Fine => ("ok", Role::Success),
         Grade::Notice => ("note", Role::Warning),
@@ -86,17 +86,19 @@ fn print(finding: &Finding) {
     let mut start =
         Text::new().add(role, format!("{mark:<7}")).add(Role::Emphasis, format!("{:<10}", finding.subject));
     let indent = if terminal::columns() < NARROW { 2 } else { start.width() };
+    let mut all = Vec::new();
     if indent < start.width() {
         // The text gets lines of its own.
-        terminal::line(&start.trimmed());
+        all.push(start.trimmed());
         start = Text::new().plain(" ".repeat(indent));
     }
     let lines = fitting(&finding.text, indent).into_iter().map(|line| (Role::Plain, line));
     let advice = finding.advice.iter().flat_map(|advice| fitting(advice, indent));
     for (role, line) in lines.chain(advice.map(|line| (Role::Dim, line))) {
-        terminal::line(&std::mem::take(&mut start).add(role, line));
+        all.push(std::mem::take(&mut start).add(role, line));
         start = Text::new().plain(" ".repeat(indent));
     }
+    all
 }
 
 /// Breaks a text into lines that fit behind the indentation, on a terminal.
@@ -106,20 +108,4 @@ fn fitting(text: &str, indent: usize) -> Vec<String> {
     } else {
         vec![text.to_owned()]
     }
-}
-
-fn print_json(findings: &[Finding]) {
-    let checks: Vec<_> = findings
-        .iter()
-        .map(|finding| {
-            let status = match finding.grade {
-                Grade::Fine => "ok",
-                Grade::Notice => "note",
-                Grade::Broken => "broken",
-            };
-            json!({"check": finding.subject, "status": status, "text": finding.text, "advice": finding.advice})
-        })
-        .collect();
-    let is_fine = findings.iter().all(|finding| finding.grade != Grade::Broken);
-    println!("{}", json!({"v": 1, "ok": is_fine, "checks": checks}));
 }

@@ -1,21 +1,18 @@
 //! `init`: writes a commented agent file or settings file. An existing file is never changed.
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use backstitch::code::ErrorCode;
 use backstitch::stores;
 use clap::Args;
 use serde_json::json;
 
-use crate::common::quoted;
+use crate::common::{Common, quoted};
 use crate::config::{ConfigError, ProjectSettings, user_file};
-use crate::error::CommandError;
+use crate::open::new_file::write_new;
 use crate::project;
+use crate::report::Report;
 use crate::trust::Subject;
 
 const AGENT: &str = include_str!("agent.toml");
@@ -35,7 +32,7 @@ pub(crate) struct Init {
 }
 
 impl Init {
-    pub(crate) fn run(self, as_json: bool) -> anyhow::Result<ExitCode> {
+    pub(crate) fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let here = std::env::current_dir()?;
         let root = project::root(&here);
         let (path, text) = if self.user {
@@ -45,40 +42,21 @@ impl Init {
         } else {
             (self.file.unwrap_or_else(|| PathBuf::from("agent.toml")), AGENT)
         };
-        write(&path, text, self.user)?;
+        if let Some(parent) = path.parent().filter(|parent| self.user && !parent.exists()) {
+            stores::make_private(parent).with_context(|| format!("{} cannot be created", parent.display()))?;
+        }
+        // Settings of the user are readable only by the user.
+        write_new(&path, text, if self.user { 0o600 } else { 0o666 })?;
         trust(&root, &path);
-        let shown = path.display();
-        if as_json {
-            println!("{}", json!({"v": 1, "path": path.to_string_lossy()}));
-            return Ok(ExitCode::SUCCESS);
-        }
-        println!("wrote {shown}");
-        if self.user || self.project {
-            println!("`backstitch config show --origin` prints the settings that apply");
+        let next = if self.user || self.project {
+            "`backstitch config show --origin` prints the settings that apply".to_owned()
         } else {
-            let run =
-                format!("backstitch run \"Say what you can do\" --agent {}", quoted(&path.to_string_lossy()));
-            println!("`{run}` starts it");
-        }
-        Ok(ExitCode::SUCCESS)
+            let agent = quoted(&path.to_string_lossy());
+            format!("`backstitch run \"Say what you can do\" --agent {agent}` starts it")
+        };
+        let report = Report::new(&json!({"v": 1, "path": path.to_string_lossy()}));
+        Ok(report.line(format!("wrote {}", path.display())).line(next).print(common))
     }
-}
-
-/// Creates a file. Settings of the user are readable only by the user.
-fn write(path: &Path, text: &str, is_private: bool) -> anyhow::Result<()> {
-    if let Some(parent) = path.parent().filter(|parent| is_private && !parent.exists()) {
-        stores::make_private(parent).with_context(|| format!("{} cannot be created", parent.display()))?;
-    }
-    let mode = if is_private { 0o600 } else { 0o666 };
-    let mut file = match OpenOptions::new().write(true).create_new(true).mode(mode).open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            let message = format!("{} exists already, and was not changed", path.display());
-            return Err(CommandError::new(ErrorCode::AlreadyExists, message).into());
-        }
-        Err(error) => return Err(error).with_context(|| format!("{} cannot be written", path.display())),
-    };
-    file.write_all(text.as_bytes()).with_context(|| format!("{} cannot be written", path.display()))
 }
 
 /// Trusts a file of the project that the user has just asked for.
