@@ -60,18 +60,11 @@ impl Rewind {
         let done = opened.place.runtime.step(opened.session, HistoryStep::To(self.point), options).await?;
         opened.record_move().await?;
         let continues = continuation(&opened, self.continues.is_some()).await?;
-        let continues = match self.continues.as_ref().and_then(Option::as_ref) {
-            Some(prompt) => continues.map(|continues| continues.with_prompt(prompt)),
-            None => continues,
-        };
-        let continues = continues.map(|continues| continues.with_arguments(&self.arguments));
-        let code = report(common, &opened, &done, (Opposite::Undo, continues.as_ref())).await?.print(common);
+        let prompt = self.continues.as_ref().and_then(Option::as_deref);
+        let continues = continues.map(|continues| continues.with_arguments(prompt, &self.arguments));
+        let code = report(common, &opened, &done, (UNDO, continues.as_ref())).await?.print(common);
         match continues.filter(|_| self.continues.is_some()) {
-            Some(continues) => {
-                let ended = continues.run(opened.directory().map(ToOwned::to_owned))?;
-                let code = ended.code().and_then(|code| u8::try_from(code).ok());
-                Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
-            }
+            Some(continues) => continues.run(opened.directory().map(ToOwned::to_owned)),
             None => Ok(code),
         }
     }
@@ -112,12 +105,12 @@ impl Undo {
     }
 
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        self.step(common, HistoryStep::Undo, Opposite::Redo).await
+        self.step(common, HistoryStep::Undo, REDO).await
     }
 
     /// Repeats what was undone.
     pub(crate) async fn redo(self, common: &Common) -> anyhow::Result<ExitCode> {
-        self.step(common, HistoryStep::Redo, Opposite::Undo).await
+        self.step(common, HistoryStep::Redo, UNDO).await
     }
 
     async fn step(self, common: &Common, step: HistoryStep, opposite: Opposite) -> anyhow::Result<ExitCode> {
@@ -129,22 +122,11 @@ impl Undo {
     }
 }
 
-/// The command that leads back from a step.
-#[derive(Debug, Clone, Copy)]
-enum Opposite {
-    Undo,
-    Redo,
-}
+/// The command that leads back from a step: its name, and what it does.
+type Opposite = (&'static str, &'static str);
 
-impl Opposite {
-    /// Returns its name, and what it does.
-    fn words(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Undo => ("undo", "undoes it"),
-            Self::Redo => ("redo", "repeats what was undone"),
-        }
-    }
-}
+const UNDO: Opposite = ("undo", "undoes it");
+const REDO: Opposite = ("redo", "repeats what was undone");
 
 /// Fails if a command of another guarded conversation runs in the directory of the session: its files would be rewound
 /// too.
@@ -182,11 +164,10 @@ async fn report(
     common: &Common,
     opened: &IdleSession,
     done: &RewindReport,
-    (opposite, continues): (Opposite, Option<&ContinueCommand>),
+    ((name, does), continues): (Opposite, Option<&ContinueCommand>),
 ) -> anyhow::Result<Report> {
     let session = done.session;
     let offer = continues.map(|continues| continues.offer(common, session));
-    let (name, does) = opposite.words();
     let command = common.hint(format_args!("{name} {}", short(session)));
     let restored = done.restored.iter();
     let report = Report::new(done)

@@ -6,6 +6,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use backstitch::providers::text_of;
+
 use crate::usage::Usage;
 
 /// Maximum size of a mission in bytes.
@@ -30,16 +32,7 @@ pub(crate) fn of_file(path: &Path) -> Result<String, Usage> {
 }
 
 fn checked(name: &str, from: &mut dyn Read) -> Result<String, Usage> {
-    let mut bytes = Vec::new();
-    let read = from.take(MOST + 1).read_to_end(&mut bytes);
-    read.map_err(|error| Usage(format!("{name} cannot be read: {error}")))?;
-    if bytes.len() as u64 > MOST {
-        return Err(Usage(format!(
-            "{name} is longer than {} MiB, the maximum for a mission",
-            MOST / 1024 / 1024
-        )));
-    }
-    let text = String::from_utf8(bytes).map_err(|_| Usage(format!("{name} is not UTF-8 text")))?;
+    let text = text_of(from, MOST).map_err(|error| Usage(format!("{name} cannot be read: {error}")))?;
     not_blank(name, text)
 }
 

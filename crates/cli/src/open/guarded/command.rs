@@ -47,9 +47,7 @@ impl<'a> CommandSession<'a> {
         } else {
             return Ok(());
         };
-        Err(CommandError::new(ErrorCode::GuardBusy, message)
-            .with_hint("end it first; `--force` rewinds all the same")
-            .into())
+        Err(busy(message))
     }
 
     /// Returns the error of commands that continue sessions.
@@ -61,6 +59,12 @@ impl<'a> CommandSession<'a> {
             None => error.into(),
         }
     }
+}
+
+/// Returns the error of a rewind while the program may change files.
+pub(super) fn busy(message: String) -> anyhow::Error {
+    let hint = "end it first; `--force` rewinds all the same";
+    CommandError::new(ErrorCode::GuardBusy, message).with_hint(hint).into()
 }
 
 /// Returns a recorded command as a shell reads it.

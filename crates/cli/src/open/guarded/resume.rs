@@ -1,7 +1,8 @@
 //! Guarded sessions for the other commands: what a rewind has to check, and how the program continues from a point.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use backstitch::code::ErrorCode;
@@ -18,7 +19,7 @@ use backstitch_bridge::transcript::ClaudeTranscript;
 use serde_json::Value;
 
 use super::binding::Binding;
-use super::command::CommandSession;
+use super::command::{CommandSession, busy};
 use super::processes;
 use super::tags::{CONVERSATION, PERMISSION_MODE, PROGRAM};
 use crate::common::{Common, quoted};
@@ -46,6 +47,11 @@ pub(crate) struct ContinueCommand {
 }
 
 impl ContinueCommand {
+    fn new(program: Program, words: &[&str]) -> Self {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        Self { program, words, begins: None, caveat: None, fork: None }
+    }
+
     /// Returns the command line of the program.
     pub(crate) fn line(&self) -> String {
         self.words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
@@ -93,41 +99,38 @@ impl ContinueCommand {
         self.bind(store, session)
     }
 
-    /// Lets the program continue with a prompt, without a terminal.
-    pub(crate) fn with_prompt(mut self, prompt: &str) -> Self {
-        match self.program {
-            Program::ClaudeCode => self.words.extend(["-p", prompt].map(str::to_owned)),
-            Program::Codex => {
+    /// Passes more arguments to the program. With a prompt, it continues without a terminal.
+    pub(crate) fn with_arguments(mut self, prompt: Option<&str>, arguments: &[String]) -> Self {
+        match (self.program, prompt) {
+            (_, None) => {}
+            (Program::ClaudeCode, Some(prompt)) => self.words.extend(["-p", prompt].map(str::to_owned)),
+            (Program::Codex, Some(prompt)) => {
                 // It has worked in this directory before, so whether that is in a repository of git does not matter.
                 self.words.insert(1, "exec".to_owned());
                 self.words.extend(["--skip-git-repo-check", "--", prompt].map(str::to_owned));
             }
         }
-        self
-    }
-
-    /// Passes more arguments to the program.
-    pub(crate) fn with_arguments(mut self, arguments: &[String]) -> Self {
         // Everything after `--` is the prompt.
         let end = self.words.iter().position(|word| word == "--").unwrap_or(self.words.len());
         self.words.splice(end..end, arguments.iter().cloned());
         self
     }
 
-    /// Runs the command in a directory, until it ends.
-    pub(crate) fn run(&self, directory: Option<PathBuf>) -> anyhow::Result<std::process::ExitStatus> {
+    /// Runs the command in a directory until it ends, and returns its exit code.
+    pub(crate) fn run(&self, directory: Option<PathBuf>) -> anyhow::Result<ExitCode> {
         let (program, arguments) = self.words.split_first().context("there is no command")?;
         let mut command = Command::new(program);
         command.args(arguments).envs(keys::variables()).env_remove(keys::HANDED);
         if let Some(directory) = directory {
             command.current_dir(directory);
         }
-        command.status().map_err(|error| {
+        let ended = command.status().map_err(|error| {
             let message = format!("`{program}` cannot be started: {error}");
             CommandError::new(ErrorCode::Usage, message)
                 .with_hint(format!("start it yourself: {}", self.line()))
-                .into()
-        })
+        })?;
+        let code = ended.code().and_then(|code| u8::try_from(code).ok());
+        Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
     }
 }
 
@@ -219,14 +222,7 @@ impl GuardedSession {
     }
 
     fn codex(&self, latest: Option<&Evaluation>, conversation: &str) -> ContinueCommand {
-        let command = |words: &[&str], fork: Option<ForkPlan>, caveat: Option<&str>| ContinueCommand {
-            program: self.program,
-            words: words.iter().map(|word| (*word).to_owned()).collect(),
-            begins: None,
-            caveat: caveat.map(str::to_owned),
-            fork,
-        };
-        let Some(latest) = latest else { return command(&["codex"], None, None) };
+        let Some(latest) = latest else { return ContinueCommand::new(self.program, &["codex"]) };
         let turn = observed_prompt_id(latest);
         let fork = turn.and_then(|turn| ForkPlan::new(conversation, turn, latest.finished.is_some()));
         let caveat = match &fork {
@@ -237,45 +233,23 @@ impl GuardedSession {
             ),
             Some(_) => None,
         };
-        command(&["codex", "resume", conversation], fork, caveat)
+        let caveat = caveat.map(str::to_owned);
+        let command = ContinueCommand::new(self.program, &["codex", "resume", conversation]);
+        ContinueCommand { caveat, fork, ..command }
     }
 
     fn claude(&self, at: &JournalView, latest: Option<&Evaluation>, conversation: &str) -> ContinueCommand {
-        let command = |words: Vec<&str>, begins, caveat: Option<&str>| ContinueCommand {
-            program: self.program,
-            words: words.into_iter().map(str::to_owned).collect(),
-            begins,
-            caveat: caveat.map(str::to_owned),
-            fork: None,
+        let Some(latest) = latest else { return ContinueCommand::new(self.program, &["claude"]) };
+        let mut command = ContinueCommand::new(self.program, &["claude", "--resume", conversation]);
+        let Some(record) = record_at(at, latest) else {
+            let caveat = "its transcript does not show this point, so the whole conversation continues";
+            return ContinueCommand { caveat: Some(caveat.to_owned()), ..command };
         };
-        let Some(latest) = latest else { return command(vec!["claude"], None, None) };
-        match record_at(at, latest) {
-            Some(record) => {
-                let new = new_id();
-                let words = vec![
-                    "claude",
-                    "--resume",
-                    conversation,
-                    "--resume-session-at",
-                    &record,
-                    "--fork-session",
-                    "--session-id",
-                    &new,
-                ];
-                command(words, Some(new.clone()), None)
-            }
-            None => {
-                let caveat = "its transcript does not show this point, so the whole conversation continues";
-                command(vec!["claude", "--resume", conversation], None, Some(caveat))
-            }
-        }
+        let new = new_id();
+        let fork = ["--resume-session-at", &record, "--fork-session", "--session-id", &new];
+        command.words.extend(fork.map(str::to_owned));
+        ContinueCommand { begins: Some(new), ..command }
     }
-}
-
-fn busy(message: String) -> anyhow::Error {
-    CommandError::new(ErrorCode::GuardBusy, message)
-        .with_hint("end it first; `--force` rewinds all the same")
-        .into()
 }
 
 fn origin(evaluation: &Evaluation, name: &str) -> Option<String> {
@@ -284,11 +258,8 @@ fn origin(evaluation: &Evaluation, name: &str) -> Option<String> {
 
 /// Returns a random id in the form that Claude Code accepts.
 fn new_id() -> String {
-    let id: Option<SessionId> =
-        backstitch::host::fresh_ids(std::sync::Arc::new(backstitch::SystemClock::default()))
-            .ok()
-            .map(|ids| ids.next());
-    id.map(|id| id.to_string()).unwrap_or_default()
+    let ids = backstitch::host::fresh_ids(Arc::new(backstitch::SystemClock::default()));
+    ids.map(|ids| ids.next::<SessionId>().to_string()).unwrap_or_default()
 }
 
 /// Returns the record of a transcript that a conversation is continued after, so that it knows exactly what the view knows.

@@ -14,7 +14,7 @@ use crate::common::Common;
 use crate::open::guarded::GuardedSession;
 use crate::open::place::OpenStore;
 use crate::report::Report;
-use crate::usage::Usage;
+use crate::usage;
 
 #[derive(Args)]
 pub(crate) struct GuardContinue {
@@ -36,19 +36,15 @@ impl GuardContinue {
         let place = OpenStore::existing(common)?;
         let session = session_or_current(&place, self.session.as_deref()).await?;
         let view = place.view(session).await?;
-        let guarded = GuardedSession::of(&view).ok_or_else(|| {
-            Usage(
-                "this needs a guarded session of Claude Code or Codex; `resume` continues others".to_owned(),
-            )
-        })?;
+        let Some(guarded) = GuardedSession::of(&view) else {
+            let advice = "`resume` continues others";
+            return usage::refuse(format!("this needs a guarded session of Claude Code or Codex; {advice}"));
+        };
         let directory = view.directory().map(PathBuf::from).filter(|directory| directory.is_dir());
         let here = std::env::current_dir()?;
         let mut continues = guarded.continue_from(&view);
         continues.prepare(&place.directory, session, directory.as_deref().unwrap_or(&here)).await?;
-        if let Some(prompt) = &self.prompt {
-            continues = continues.with_prompt(prompt);
-        }
-        let continues = continues.with_arguments(&self.arguments);
+        let continues = continues.with_arguments(self.prompt.as_deref(), &self.arguments);
         if !common.json {
             continues.caveat.iter().for_each(|caveat| eprintln!("{caveat}"));
         }
@@ -58,8 +54,6 @@ impl GuardContinue {
             return Ok(Report::new(&value).line(line).print(common));
         }
         drop(place);
-        let ended = continues.run(directory)?;
-        let code = ended.code().and_then(|code| u8::try_from(code).ok());
-        Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+        continues.run(directory)
     }
 }

@@ -4,14 +4,15 @@
 //! has several lines if it is pasted, or if a line ends with a backslash or Alt-Enter. The history is a file
 //! in the user's state directory that only the user can read; a conversation works without it.
 
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
+use backstitch::stores;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::error::ReadlineError;
@@ -176,10 +177,8 @@ fn join_continued(text: String, continued: Vec<String>) -> String {
 
 /// Returns the file of the history, which only the user can read. It is created if it is missing.
 fn history_file() -> io::Result<PathBuf> {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
-    let directory = state.ok_or(io::ErrorKind::NotFound)?.join("backstitch");
-    DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
+    let directory = stores::state_directory().map_err(io::Error::other)?;
+    stores::make_private(&directory)?;
     let path = directory.join("history");
     OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
     Ok(path)

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use backstitch::host::{ObservedBoundary, ObservedPrompt, ObservedSession};
 use backstitch::id::SessionId;
 use backstitch::journal::EvaluationOutcome;
-use backstitch::ports::ChangeKind;
 use backstitch::secrets::Secrets;
 use serde_json::{Map, Value, json};
 
@@ -150,20 +149,9 @@ impl Recorder {
     }
 }
 
-fn word(change: ChangeKind) -> &'static str {
-    match change {
-        ChangeKind::Added => "added",
-        ChangeKind::Deleted => "deleted",
-        ChangeKind::Mode => "mode",
-        _ => "modified",
-    }
-}
-
 /// Describes a boundary for programs.
 pub(super) fn to_json(boundary: &ObservedBoundary) -> Value {
-    let files = boundary.changes.iter().take(MOST_REPORTED);
-    let files: Vec<Value> =
-        files.map(|file| json!({"path": file.path, "change": word(file.change)})).collect();
-    let more = boundary.changes.len().saturating_sub(MOST_REPORTED);
+    let files: Vec<_> = boundary.changes.iter().take(MOST_REPORTED).collect();
+    let more = boundary.changes.len() - files.len();
     json!({"position": boundary.position, "files": files, "more": more})
 }
