@@ -142,8 +142,11 @@ pub(crate) fn quoted(word: &str) -> String {
     }
 }
 
-/// Formats a number of things, such as `1 record` or `2 records`.
+/// Formats a number of things, such as `1 record`, `2 records` or `3 entries`.
 pub(crate) fn counted(number: impl TryInto<u64>, noun: &str) -> String {
-    let number = number.try_into().unwrap_or(u64::MAX);
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+    match (number.try_into().unwrap_or(u64::MAX), noun.strip_suffix('y')) {
+        (1, _) => format!("1 {noun}"),
+        (number, Some(stem)) => format!("{number} {stem}ies"),
+        (number, None) => format!("{number} {noun}s"),
+    }
 }

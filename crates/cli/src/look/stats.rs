@@ -11,7 +11,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 
 use super::list::moment;
-use crate::common::Common;
+use crate::common::{Common, counted};
 use crate::open::index::IndexedStore;
 use crate::open::place::{OpenStore, with_store_hint};
 use crate::report::{Report, ReportLine};
@@ -109,14 +109,6 @@ fn total(report: &UsageReport) -> Vec<Text> {
     vec![line, parts.join("; ").into(), times.into()]
 }
 
-fn counted(number: u64, noun: &str) -> String {
-    match (number, noun.strip_suffix('y')) {
-        (1, _) => format!("1 {noun}"),
-        (_, Some(stem)) => format!("{number} {stem}ies"),
-        (_, None) => format!("{number} {noun}s"),
-    }
-}
-
 fn table(title: &str, rows: &[UsageRow]) -> Vec<Text> {
     let plain = |text: String| Text::new().plain(text);
     let failed = |number: u64| match number {
@@ -129,10 +121,9 @@ fn table(title: &str, rows: &[UsageRow]) -> Vec<Text> {
     };
     let time = |millis: u64| plain(duration(Duration::from_millis(millis)));
     if title == "TOOL" {
-        let mut table = Table::new([title, "CALLS", "FAILED", "REPEATED", "TIME"]).leave_out([3, 2], ROOM);
-        for column in 1..4 {
-            table = table.align_right(column);
-        }
+        let mut table = Table::new([title, "CALLS", "FAILED", "REPEATED", "TIME"])
+            .leave_out([3, 2], ROOM)
+            .align_right(1..4);
         for row in rows {
             let usage = &row.usage;
             table.row([
@@ -147,12 +138,9 @@ fn table(title: &str, rows: &[UsageRow]) -> Vec<Text> {
     }
     let mut table =
         Table::new([title, "REQUESTS", "FAILED", "RETRIED", "IN", "OUT", "COST", "CALLS", "TIME"]);
-    for column in 1..8 {
-        table = table.align_right(column);
-    }
     let has_cost = rows.iter().any(|row| row.usage.money_micros > 0);
     // What matters least is left out first.
-    table = table.leave_out([3, 7, 2, 6, 1], ROOM).without((!has_cost).then_some(6));
+    table = table.align_right(1..8).leave_out([3, 7, 2, 6, 1], ROOM).without((!has_cost).then_some(6));
     for row in rows {
         let usage = &row.usage;
         table.row([

@@ -39,10 +39,10 @@ pub(crate) fn print(list: &SessionList, now: Timestamp) {
     let for_person = std::io::stdout().is_terminal();
     let mut table = if for_person {
         Table::new(["session", "created at", "created", "status", "outcome", "turns", "mission"])
-            .align_right(5)
+            .align_right(5..6)
             .leave_out([1, 5, 4, 2], ROOM)
     } else {
-        Table::new(["session", "created", "status", "outcome", "turns", "mission"]).align_right(4)
+        Table::new(["session", "created", "status", "outcome", "turns", "mission"]).align_right(4..5)
     };
     for (depth, session) in arranged(&list.sessions) {
         let id = Text::new().plain("  ".repeat(depth)).add(Role::Id, short(session.session));

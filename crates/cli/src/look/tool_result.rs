@@ -113,8 +113,7 @@ impl KnownResult {
                 let lines = counted(found.matches.len(), "matching line");
                 return format!("{lines} in {} searched", counted(found.searched, "file"));
             }
-            Self::Entries(found) if found.entries.len() == 1 => return "1 entry".to_owned(),
-            Self::Entries(found) => return format!("{} entries", found.entries.len()),
+            Self::Entries(found) => return counted(found.entries.len(), "entry"),
             Self::Paths(found) if found.paths.is_empty() => return "no path".to_owned(),
             Self::Paths(found) => (counted(found.paths.len(), "path"), found.paths.join(", ")),
         };

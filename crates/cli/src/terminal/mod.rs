@@ -76,12 +76,7 @@ pub(crate) fn to_stderr(text: fmt::Arguments<'_>) {
 
 /// Writes data to standard output: byte for byte, or escaped if that is a terminal.
 pub(crate) fn data(text: &str) {
-    if io::stdout().is_terminal() {
-        output::stdout(safe(text).as_bytes());
-    } else {
-        output::stdout(text.as_bytes());
-    }
-    flush();
+    bytes(text.as_bytes());
 }
 
 /// Writes bytes to standard output: exactly, or as escaped text if that is a terminal.

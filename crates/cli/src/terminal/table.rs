@@ -4,6 +4,7 @@
 //! cut. Elsewhere nothing is cut.
 
 use std::io::{self, IsTerminal as _};
+use std::ops::Range;
 
 use super::style::{Role, Text};
 
@@ -19,7 +20,7 @@ struct TableRow {
 /// A table. Every row has as many cells as the header.
 pub(crate) struct Table {
     header: Vec<String>,
-    right: Vec<usize>,
+    right: Range<usize>,
     optional: Vec<usize>,
     least_last: usize,
     absent: Option<usize>,
@@ -30,7 +31,7 @@ impl Table {
     pub(crate) fn new<const N: usize>(header: [&str; N]) -> Self {
         Self {
             header: header.map(str::to_owned).to_vec(),
-            right: Vec::new(),
+            right: 0..0,
             optional: Vec::new(),
             least_last: 0,
             absent: None,
@@ -38,10 +39,10 @@ impl Table {
         }
     }
 
-    /// Aligns a column, counted from 0, at its right.
+    /// Aligns columns, counted from 0, at their right.
     #[must_use]
-    pub(crate) fn align_right(mut self, column: usize) -> Self {
-        self.right.push(column);
+    pub(crate) fn align_right(mut self, columns: Range<usize>) -> Self {
+        self.right = columns;
         self
     }
 
@@ -158,7 +159,7 @@ mod tests {
     }
 
     fn sample() -> Table {
-        let mut table = Table::new(["session", "turns", "status", "mission"]).align_right(1);
+        let mut table = Table::new(["session", "turns", "status", "mission"]).align_right(1..2);
         table.row(["4f2a".into(), "12".into(), "idle".into(), "Mend the sleeve of the 漢字 coat".into()]);
         table.row(["9c41".into(), "3".into(), "failed".into(), "Sew".into()]);
         table.below("network: the model did not answer".into());
@@ -197,7 +198,7 @@ mod tests {
             below in colored(),
             columns in 0_usize..60,
         ) {
-            let mut table = Table::new(["first", "second", "third"]).align_right(0).leave_out([1], 10);
+            let mut table = Table::new(["first", "second", "third"]).align_right(0..1).leave_out([1], 10);
             cells.into_iter().for_each(|cells| table.row(cells));
             table.below(below);
             for line in lines(table, Some(columns)) {

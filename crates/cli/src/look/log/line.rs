@@ -19,15 +19,15 @@ const LEAST_ROOM: usize = 20;
 /// The most branches that are indented.
 const MOST_RAILS: usize = 8;
 
-/// Times of log lines.
-pub(super) struct Times {
+/// Prints the lines of a log.
+pub(super) struct Lines {
     is_terminal: bool,
     zone: TimeZone,
     /// The day of the latest line.
     day: Option<String>,
 }
 
-impl Times {
+impl Lines {
     pub(super) fn new() -> Self {
         Self { is_terminal: io::stdout().is_terminal(), zone: TimeZone::system(), day: None }
     }
@@ -53,28 +53,17 @@ impl Times {
             Err(_) => at.to_string(),
         }
     }
-}
-
-/// Prints the lines of a log.
-pub(super) struct Lines {
-    times: Times,
-}
-
-impl Lines {
-    pub(super) fn new() -> Self {
-        Self { times: Times::new() }
-    }
 
     /// Prints the line of a record, and the call that a pause is about.
     pub(super) fn print(&mut self, entry: &LogEntry) {
         let (record, is_visible) = (&entry.record, entry.is_visible);
-        if let Some(day) = self.times.new_day(record.at) {
+        if let Some(day) = self.new_day(record.at) {
             terminal::line(&Text::new().add(Role::Heading, day));
         }
         let rail = "| ".repeat(usize::try_from(entry.branch).unwrap_or(MOST_RAILS).min(MOST_RAILS));
         let mark = if is_visible { "*" } else { "·" };
         let number = format!("{:>5} ", record.position.number());
-        let time = format!("{} ", self.times.time(record.at));
+        let time = format!("{} ", self.time(record.at));
         let indent = number.len() + time.len() + rail.len() + 2;
         let role = if is_visible { role_of(&record.body) } else { Role::Dim };
         let start = Text::new().add(Role::Id, number).add(Role::Dim, time).add(Role::Dim, &rail);
@@ -91,7 +80,7 @@ impl Lines {
 
     /// Breaks a text into lines that fit behind the indentation, on a terminal.
     fn fitting(&self, text: &str, indent: usize) -> Vec<String> {
-        if !self.times.is_terminal {
+        if !self.is_terminal {
             return vec![text.to_owned()];
         }
         let lines = wrapped(text, columns().saturating_sub(indent).max(LEAST_ROOM));

@@ -13,7 +13,7 @@ use backstitch::ports::{IndexedSession, SessionQuery};
 use backstitch::view::JournalView;
 
 use super::graph::{Characters, Graph, Leaf};
-use super::line::{Times, role_of};
+use super::line::{Lines, role_of};
 use crate::open::place::{OpenStore, short};
 use crate::terminal::style::{Role, Text};
 use crate::terminal::{self, columns};
@@ -39,7 +39,7 @@ pub(super) async fn print(
         view.lineage().rewinds().iter().map(|(at, to)| (at.number(), to.number())).collect();
     let visible = view.lineage().visible(view.head());
     let mut tree =
-        Tree { times: Times::new(), is_first: true, width: std::io::stdout().is_terminal().then(columns) };
+        Tree { times: Lines::new(), is_first: true, width: std::io::stdout().is_terminal().then(columns) };
     let (mut end, mut left) = (view.head().number(), limit.unwrap_or(usize::MAX));
     while end > 0 && left > 0 {
         let start = end.saturating_sub(PAGE);
@@ -65,7 +65,7 @@ pub(super) async fn print(
 }
 
 struct Tree {
-    times: Times,
+    times: Lines,
     /// Whether nothing was drawn so far.
     is_first: bool,
     /// The columns that lines are cut to, on a terminal.
