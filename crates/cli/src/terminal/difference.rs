@@ -8,7 +8,8 @@ pub(crate) fn lines(unified: &str) -> Vec<Text> {
     lines.map(|line| Text::new().add(role(line), line)).collect()
 }
 
-fn role(line: &str) -> Role {
+/// Returns what a line of a unified diff means.
+pub(crate) fn role(line: &str) -> Role {
     match line.as_bytes() {
         [b'+', ..] => Role::Added,
         [b'-', ..] => Role::Removed,

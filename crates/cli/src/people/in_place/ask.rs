@@ -9,7 +9,7 @@ use backstitch::tool::ToolName;
 use serde_json::{Map, Value};
 
 use super::editor::edit_text;
-use super::preview::Preview;
+use super::preview::preview;
 use super::shown::{behind_gutter, dim, line, plain, warning};
 use super::{Person, WaitingSession};
 use crate::open::place::short;
@@ -168,10 +168,8 @@ impl Question<'_> {
     fn show(&self, person: &mut dyn Person, arguments: &Value) {
         person.show(&[self.heading("needs approval")]);
         let files = self.waiting.workspace.as_ref().map(|workspace| workspace.filesystem());
-        let preview = files.and_then(|files| {
-            Preview::of(self.waiting.tools, &*files, &self.call.name, arguments).map(|preview| preview.lines)
-        });
-        person.show(&preview.unwrap_or_else(|| whole(arguments)));
+        let change = files.and_then(|files| preview(self.waiting.tools, &*files, &self.call.name, arguments));
+        person.show(&change.unwrap_or_else(|| whole(arguments)));
     }
 
     fn prompt(&self, arguments: &Value) -> String {

@@ -13,8 +13,8 @@ use serde_json::Value;
 use similar::TextDiff;
 
 use super::shown::{behind_gutter, plain, warning};
-use crate::terminal::columns;
 use crate::terminal::style::{Role, Text};
+use crate::terminal::{columns, difference};
 
 /// Maximum size of a file or a text that is compared, in bytes.
 const MOST_COMPARED: u64 = 256 * 1024;
@@ -25,26 +25,11 @@ const MOST_LINES: usize = 600;
 /// Maximum number of names that are listed of a directory.
 const MOST_NAMES: usize = 20;
 
-/// A change, as lines for a person.
-pub(super) struct Preview {
-    pub(super) lines: Vec<Text>,
-}
-
 #[derive(Deserialize)]
 struct Writing {
     path: String,
     text: String,
-    #[serde(default)]
-    mode: Mode,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "snake_case")]
-enum Mode {
-    Create,
-    #[default]
-    Overwrite,
-    Append,
+    mode: Option<WriteMode>,
 }
 
 #[derive(Deserialize)]
@@ -54,26 +39,7 @@ struct Editing {
     new: String,
     #[serde(default)]
     all: bool,
-    #[serde(default)]
     count: Option<usize>,
-}
-
-#[derive(Deserialize)]
-struct Deleting {
-    path: String,
-    #[serde(default)]
-    recursive: bool,
-}
-
-#[derive(Deserialize)]
-struct Making {
-    path: String,
-}
-
-#[derive(Deserialize)]
-struct Moving {
-    from: String,
-    to: String,
 }
 
 /// The content of a file.
@@ -84,20 +50,22 @@ enum FileContent {
     Other(u64),
 }
 
-impl Preview {
-    /// Computes the change that a call would make. Returns `None` for other tools, and for arguments that do
-    /// not fit.
-    pub(super) fn of(tools: &Tools, files: &dyn Filesystem, name: &str, arguments: &Value) -> Option<Self> {
-        use backstitch::tools;
-        let lines = match name {
-            "write_file" if is_own(tools, tools::write_file()) => written(files, &read(arguments)?),
-            "edit_file" if is_own(tools, tools::edit_file()) => edited(files, &read(arguments)?),
-            "delete_file" if is_own(tools, tools::delete_file()) => deleted(files, &read(arguments)?),
-            "make_directory" if is_own(tools, tools::make_directory()) => made(files, &read(arguments)?),
-            "rename" if is_own(tools, tools::rename()) => moved(files, &read(arguments)?),
-            _ => None,
-        };
-        lines.map(|lines| Self { lines })
+/// Computes the change that a call would make, as lines for a person. Returns `None` for other tools, and for arguments
+/// that do not fit.
+pub(super) fn preview(
+    tools: &Tools,
+    files: &dyn Filesystem,
+    name: &str,
+    arguments: &Value,
+) -> Option<Vec<Text>> {
+    use backstitch::tools;
+    match name {
+        "write_file" if is_own(tools, tools::write_file()) => written(files, &read(arguments)?),
+        "edit_file" if is_own(tools, tools::edit_file()) => edited(files, &read(arguments)?),
+        "delete_file" if is_own(tools, tools::delete_file()) => deleted(files, arguments),
+        "make_directory" if is_own(tools, tools::make_directory()) => made(files, arguments),
+        "rename" if is_own(tools, tools::rename()) => moved(files, arguments),
+        _ => None,
     }
 }
 
@@ -113,6 +81,10 @@ fn read<'a, T: Deserialize<'a>>(arguments: &'a Value) -> Option<T> {
 
 fn path_of(files: &dyn Filesystem, path: &str) -> Option<FilePath> {
     FilePath::within(path, files.limits()).ok()
+}
+
+fn path_in(files: &dyn Filesystem, arguments: &Value, name: &str) -> Option<FilePath> {
+    path_of(files, arguments.get(name)?.as_str()?)
 }
 
 fn content(files: &dyn Filesystem, path: &FilePath) -> Option<FileContent> {
@@ -135,20 +107,20 @@ fn written(files: &dyn Filesystem, call: &Writing) -> Option<Vec<Text>> {
     let path = path_of(files, &call.path)?;
     let before = content(files, &path)?;
     let size = call.text.len();
-    let (verb, before, after) = match (before, &call.mode) {
+    let (verb, before, after) = match (before, call.mode.unwrap_or(WriteMode::Overwrite)) {
         (FileContent::Missing, _) => ("creates", String::new(), call.text.clone()),
-        (_, Mode::Create) => {
+        (_, WriteMode::Create) => {
             return Some(would_fail(&format!("{path} exists, and the call may only create it")));
         }
-        (FileContent::Text(before), Mode::Append) => {
+        (FileContent::Text(before), WriteMode::Append) => {
             let after = format!("{before}{}", call.text);
             ("appends to", before, after)
         }
-        (FileContent::Text(before), Mode::Overwrite) => ("overwrites", before, call.text.clone()),
-        (FileContent::Other(bytes), Mode::Append) => {
+        (FileContent::Text(before), WriteMode::Overwrite) => ("overwrites", before, call.text.clone()),
+        (FileContent::Other(bytes), WriteMode::Append) => {
             return Some(summary(format!("appends {size} bytes to {path}, which has {bytes} bytes")));
         }
-        (FileContent::Other(bytes), Mode::Overwrite) => {
+        (FileContent::Other(bytes), WriteMode::Overwrite) => {
             return Some(summary(format!("overwrites {path}, which has {bytes} bytes, by {size} bytes")));
         }
     };
@@ -180,8 +152,8 @@ fn edited(files: &dyn Filesystem, call: &Editing) -> Option<Vec<Text>> {
     Some(diff(&path, "edits", &before, &copy.read_text(&path).ok()?))
 }
 
-fn deleted(files: &dyn Filesystem, call: &Deleting) -> Option<Vec<Text>> {
-    let path = path_of(files, &call.path)?;
+fn deleted(files: &dyn Filesystem, arguments: &Value) -> Option<Vec<Text>> {
+    let path = path_in(files, arguments, "path")?;
     let Ok(stat) = files.stat(&path) else {
         return Some(would_fail(&format!("there is no file {path}")));
     };
@@ -193,7 +165,8 @@ fn deleted(files: &dyn Filesystem, call: &Deleting) -> Option<Vec<Text>> {
         });
     }
     let entries = files.list(&path).ok()?;
-    if !call.recursive && !entries.is_empty() {
+    let is_recursive = arguments.get("recursive").and_then(Value::as_bool).unwrap_or(false);
+    if !is_recursive && !entries.is_empty() {
         return Some(would_fail(&format!("the directory {path} is not empty")));
     }
     let mut lines = summary(format!("deletes the directory {path} with {} entries:", entries.len()));
@@ -206,16 +179,16 @@ fn deleted(files: &dyn Filesystem, call: &Deleting) -> Option<Vec<Text>> {
     Some(lines)
 }
 
-fn made(files: &dyn Filesystem, call: &Making) -> Option<Vec<Text>> {
-    let path = path_of(files, &call.path)?;
+fn made(files: &dyn Filesystem, arguments: &Value) -> Option<Vec<Text>> {
+    let path = path_in(files, arguments, "path")?;
     let is_there = files.stat(&path).is_ok_and(|stat| stat.kind == FileKind::Directory);
     let what =
         if is_there { "changes nothing: the directory exists already:" } else { "creates the directory" };
     Some(summary(format!("{what} {path}")))
 }
 
-fn moved(files: &dyn Filesystem, call: &Moving) -> Option<Vec<Text>> {
-    let (from, to) = (path_of(files, &call.from)?, path_of(files, &call.to)?);
+fn moved(files: &dyn Filesystem, arguments: &Value) -> Option<Vec<Text>> {
+    let (from, to) = (path_in(files, arguments, "from")?, path_in(files, arguments, "to")?);
     if files.stat(&from).is_err() {
         return Some(would_fail(&format!("there is no file {from}")));
     }
@@ -234,19 +207,10 @@ fn diff(path: &FilePath, verb: &str, before: &str, after: &str) -> Vec<Text> {
     let (mut added, mut removed) = (0, 0);
     let mut lines = Vec::new();
     for line in text.split_terminator('\n') {
-        let kind = match line.as_bytes().first() {
-            Some(b'+') => {
-                added += 1;
-                Role::Added
-            }
-            Some(b'-') => {
-                removed += 1;
-                Role::Removed
-            }
-            Some(b'@' | b'\\') => Role::Dim,
-            _ => Role::Plain,
-        };
-        lines.extend(behind_gutter(kind, line, columns()));
+        let role = difference::role(line);
+        added += usize::from(role == Role::Added);
+        removed += usize::from(role == Role::Removed);
+        lines.extend(behind_gutter(role, line, columns()));
     }
     let mut shown = summary(format!("{verb} {path}: +{added} -{removed}"));
     if lines.len() > MOST_LINES {
@@ -286,8 +250,8 @@ mod tests {
     }
 
     fn shown(name: &str, arguments: Value) -> String {
-        let preview = Preview::of(&Tools::default(), &files(), name, &arguments).unwrap();
-        preview.lines.iter().map(|line| format!("{}\n", line.text())).collect()
+        let preview = preview(&Tools::default(), &files(), name, &arguments).unwrap();
+        preview.iter().map(|line| format!("{}\n", line.text())).collect()
     }
 
     #[test]
@@ -352,10 +316,7 @@ mod tests {
             ("write_file", json!("text")),
             ("shell", json!({"command": "true"})),
         ] {
-            assert!(
-                Preview::of(&Tools::default(), &files(), name, &arguments).is_none(),
-                "{name} {arguments}"
-            );
+            assert!(preview(&Tools::default(), &files(), name, &arguments).is_none(), "{name} {arguments}");
         }
     }
 
