@@ -107,15 +107,17 @@ impl Common {
     /// Returns options for hints about sessions of a store. They name the store unless it is the default of
     /// this directory.
     pub(crate) fn naming(&self, store: &StoreAddress) -> Self {
-        let is_default = || {
-            let here = std::env::current_dir().ok()?;
-            stores::existing(&here).ok().flatten()
-        };
         let mut common = self.clone();
-        if common.store.is_none() && is_default().as_deref() != store.path() {
+        if self.store.is_none() && self.known_store().as_ref().and_then(StoreAddress::path) != store.path() {
             common.store = Some(store.clone());
         }
         common
+    }
+
+    /// Returns the store that a command would use, without asking anything.
+    pub(crate) fn known_store(&self) -> Option<StoreAddress> {
+        let of_project = || stores::existing(&std::env::current_dir().ok()?).ok()?.map(StoreAddress::File);
+        self.store.clone().or_else(of_project)
     }
 
     /// Whether a person can be asked.

@@ -61,18 +61,14 @@ impl Quickstart {
         let id = short(&session);
 
         stage.say("\n3. A new process resumes. It repeats no request, and continues at that very call.");
-        stage.show(&["resume", &id]);
-        let answer = stage.output(&["resume", &session]).await?;
-        stage.quote(&answer);
+        stage.run(&["resume", &id]).await?;
         let report = std::fs::read_to_string(stage.files.join("report.txt"))?;
         stage.say(&format!("   report.txt now: {:?}", report.trim_end()));
         stage
             .check(report == "beads: 12\nbuttons: 40\nneedles: 7\ntotal: 59\n", "the report is not whole")?;
 
         stage.say("\n4. The log shows it: the failed call and its rollback, the crash, the second attempt.");
-        stage.show(&["log", &id]);
-        let log = stage.output(&["log", &session]).await?;
-        stage.quote(&log);
+        let log = stage.run(&["log", &id]).await?;
         stage.check(!stage.files.join("draft.txt").exists(), "the failed call left a file behind")?;
         stage.check(
             log.contains("failed, rolled back") && log.contains("runs again"),
@@ -80,16 +76,13 @@ impl Quickstart {
         )?;
 
         let calls = stage.calls(&session).await?;
-        let edited = calls.get(1).context("the session has too few calls")?.clone();
+        let edited = calls.get(1).context("the session has too few calls")?;
         stage.say("\n5. Any point can be shown, compared and restored: files, state and conversation.");
-        let before = format!("before:{}", short(&edited));
-        stage.show(&["diff", &id, &before, "head"]);
-        stage.quote(&stage.output(&["diff", &session, &format!("before:{edited}"), "head"]).await?);
-        stage.show(&["rewind", &id, &before]);
-        stage.quote(&stage.output(&["rewind", &session, &format!("before:{edited}")]).await?);
+        let before = format!("before:{}", short(edited));
+        stage.run(&["diff", &id, &before, "head"]).await?;
+        stage.run(&["rewind", &id, &before]).await?;
         stage.check(!stage.files.join("report.txt").exists(), "the rewind left the report behind")?;
-        stage.show(&["undo", &id]);
-        stage.quote(&stage.output(&["undo", &session]).await?);
+        stage.run(&["undo", &id]).await?;
         stage.check(
             stage.files.join("report.txt").exists(),
             "undoing the rewind did not restore the report",
@@ -97,10 +90,7 @@ impl Quickstart {
 
         stage.say("\n6. A fork continues from there in its own directory. The session is not changed.");
         let fork = text(&directory.join("fork"))?;
-        stage.show(&["fork", &id, &before, "--workspace", &fork]);
-        stage.quote(
-            &stage.output(&["fork", &session, &format!("before:{edited}"), "--workspace", &fork]).await?,
-        );
+        stage.run(&["fork", &id, &before, "--workspace", &fork]).await?;
         stage.check(stage.files.join("report.txt").exists(), "the fork touched its parent")?;
 
         let value = json!({"v": 1, "session": session, "directory": directory, "held": true});
@@ -138,8 +128,12 @@ impl Stage {
         self.say(&format!("   $ backstitch {} --store {store}", words.join(" ")));
     }
 
-    fn quote(&self, text: &str) {
-        text.lines().for_each(|line| self.say(&format!("   {line}")));
+    /// Shows a command, runs it, and quotes what it prints.
+    async fn run(&self, arguments: &[&str]) -> anyhow::Result<String> {
+        self.show(arguments);
+        let output = self.output(arguments).await?;
+        output.lines().for_each(|line| self.say(&format!("   {line}")));
+        Ok(output)
     }
 
     fn check(&self, holds: bool, otherwise: &str) -> anyhow::Result<()> {

@@ -1,7 +1,7 @@
 //! Applications that were interrupted. Every command completes those of its store first.
 
 use backstitch::host::interrupted_applies;
-use backstitch::stores::{self, StoreAddress};
+use backstitch::stores::StoreAddress;
 
 use crate::common::Common;
 use crate::error::message_of;
@@ -10,7 +10,7 @@ use crate::open::place::{OpenStore, short};
 /// Completes applications of the store that were interrupted. What cannot be completed is reported, and left to the next
 /// command.
 pub(crate) async fn complete_interrupted(common: &Common) {
-    let store = store_of(common);
+    let store = common.known_store().and_then(|store| store.absolute().ok());
     let Some(directory) = store.as_ref().and_then(StoreAddress::directory) else { return };
     if interrupted_applies(directory).is_empty() {
         return;
@@ -30,13 +30,4 @@ pub(crate) async fn complete_interrupted(common: &Common) {
             }
         }
     }
-}
-
-/// Returns the store that a command would use, without asking anything.
-fn store_of(common: &Common) -> Option<StoreAddress> {
-    if let Some(store) = &common.store {
-        return store.absolute().ok();
-    }
-    let here = std::env::current_dir().ok()?;
-    stores::existing(&here).ok().flatten().map(StoreAddress::File)
 }

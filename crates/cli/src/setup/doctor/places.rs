@@ -25,7 +25,7 @@ const OTHER: &str = "`--store PATH` names another store";
 
 /// Checks what belongs to the user and to the project of the current directory.
 pub(super) fn check(common: &Common, findings: &mut Vec<Finding>) {
-    let config = match Config::load() {
+    let mut config = match Config::load() {
         Ok(config) => {
             findings.push(settings());
             config
@@ -49,19 +49,10 @@ pub(super) fn check(common: &Common, findings: &mut Vec<Finding>) {
         }
     };
     let root = project::root(&here);
-    let config = match of_project(&root, config.clone()) {
-        Ok((config, finding)) => {
-            findings.extend(finding);
-            config
-        }
-        Err(finding) => {
-            findings.push(finding);
-            config
-        }
-    };
-    findings.push(store(common, &config, &here));
-    findings.extend(copies(common, &config, &here));
-    findings.extend(remainders(common, &config, &here));
+    findings.extend(add_project(&root, &mut config).unwrap_or_else(Some));
+    findings.push(store(common, &here));
+    findings.extend(copies(common, &root));
+    findings.extend(remainders(common));
     findings.extend(model(&config));
 }
 
@@ -80,28 +71,28 @@ fn settings() -> Finding {
 }
 
 /// Adds the settings of the project, if they are trusted.
-fn of_project(root: &Path, config: Config) -> Result<(Config, Option<Finding>), Finding> {
+fn add_project(root: &Path, config: &mut Config) -> Result<Option<Finding>, Finding> {
     let broken = |text: String| Finding::broken("project", text, "correct the file, or remove it");
     let read = ProjectSettings::read(root).map_err(|error| broken(with_causes(error)))?;
-    let Some(settings) = read else { return Ok((config, None)) };
+    let Some(settings) = read else { return Ok(None) };
     let mut subject = Subject::new(root);
     subject.add_file(&settings.path).map_err(|error| broken(with_causes(error)))?;
     let path = settings.path.display().to_string();
     match subject.standing().map_err(|error| broken(with_causes(error)))? {
         TrustState::Trusted => {
-            Ok((config.with_project(settings), Some(Finding::fine("project", format!("{path} is trusted")))))
+            *config = std::mem::take(config).with_project(settings);
+            Ok(Some(Finding::fine("project", format!("{path} is trusted"))))
         }
         TrustState::New(_) | TrustState::Changed(_) => {
             let text = format!("{path} is not used, because it is not trusted");
-            Ok((config, Some(Finding::notice("project", text, "read it, then `backstitch trust` trusts it"))))
+            Ok(Some(Finding::notice("project", text, "read it, then `backstitch trust` trusts it")))
         }
     }
 }
 
-fn store(common: &Common, config: &Config, here: &Path) -> Finding {
-    let named = common.store.clone().or_else(|| config.store());
-    let found = match named {
-        Some(address) => Ok(Some(address)),
+fn store(common: &Common, here: &Path) -> Finding {
+    let found = match &common.store {
+        Some(address) => Ok(Some(address.clone())),
         None => stores::existing(here).map(|found| found.map(StoreAddress::File)),
     };
     let address = match found {
@@ -117,18 +108,11 @@ fn store(common: &Common, config: &Config, here: &Path) -> Finding {
     check_store(&address)
 }
 
-/// Returns the store of this directory, if it has one that can be found.
-fn store_of(common: &Common, config: &Config, here: &Path) -> Option<StoreAddress> {
-    let named = common.store.clone().or_else(|| config.store());
-    named.or_else(|| stores::existing(here).ok().flatten().map(StoreAddress::File))
-}
-
 /// Lists the directories with copies of this project. `None` if there are no copies.
-fn copies(common: &Common, config: &Config, here: &Path) -> Option<Finding> {
-    let store = store_of(common, config, here)?;
-    let root = project::root(here);
+fn copies(common: &Common, root: &Path) -> Option<Finding> {
+    let store = common.known_store()?;
     let mut found = Vec::new();
-    for place in isolated::places(store.directory()?, &root) {
+    for place in isolated::places(store.directory()?, root) {
         let copies = std::fs::read_dir(&place).map_or(0, |entries| entries.flatten().count());
         if copies > 0 {
             found.push(format!("{} in {}", counted(copies as u64, "isolated workspace"), place.display()));
@@ -138,8 +122,8 @@ fn copies(common: &Common, config: &Config, here: &Path) -> Option<Finding> {
 }
 
 /// Names what killed processes have left. `None` if there is nothing.
-fn remainders(common: &Common, config: &Config, here: &Path) -> Option<Finding> {
-    let store = store_of(common, config, here).and_then(|store| stores::open_read_only(&store).ok());
+fn remainders(common: &Common) -> Option<Finding> {
+    let store = common.known_store().and_then(|store| stores::open_read_only(&store).ok());
     let left = store.map(|store| wait_for(async move { store.admin.unfinished().await }));
     let mut found = left.and_then(Result::ok).unwrap_or_default();
     found.extend(backstitch::host::left_temporaries());
@@ -181,8 +165,7 @@ fn read(opened: OpenedStore, shown: &str) -> Finding {
         Err(error) => return Finding::broken("store", with_causes(error), "end other processes"),
     };
     match sessions {
-        Ok(sessions) if sessions.len() == 1 => Finding::fine("store", format!("{shown} (1 session)")),
-        Ok(sessions) => Finding::fine("store", format!("{shown} ({} sessions)", sessions.len())),
+        Ok(sessions) => Finding::fine("store", format!("{shown} ({})", counted(sessions.len(), "session"))),
         Err(error) => Finding::broken("store", format!("{shown}: {}", with_causes(error)), DAMAGED),
     }
 }
