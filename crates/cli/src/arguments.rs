@@ -9,9 +9,8 @@ use std::process::ExitCode;
 use backstitch::code::ErrorCode;
 use clap::error::ErrorKind;
 use clap::{Parser, ValueEnum as _};
-use serde_json::json;
 
-use crate::error::print_code;
+use crate::error::{print_code, print_event};
 use crate::terminal::pager::{self, Pager};
 use crate::terminal::style::{self, ColorChoice, Role, Text};
 use crate::{help, terminal};
@@ -42,10 +41,7 @@ fn report(error: &clap::Error, events: bool) -> ExitCode {
             if events {
                 let message = text.lines().next().unwrap_or_default();
                 let message = message.strip_prefix("error: ").unwrap_or(message);
-                println!(
-                    "{}",
-                    json!({"v": 1, "event": "error", "code": ErrorCode::Usage.as_str(), "message": message})
-                );
+                print_event(ErrorCode::Usage, message);
             }
             text.trim_end().split('\n').for_each(|line| terminal::error_line(&colored(line)));
             print_code(ErrorCode::Usage);

@@ -133,26 +133,22 @@ pub(crate) fn report(common: &Common, error: anyhow::Error, events: bool) -> Exi
         Ok(ReportedError(error)) => (error, true),
         Err(error) => (error, false),
     };
-    let code = code_of(&error);
+    let (code, message) = (code_of(&error), message_of(&error));
     if events && !is_reported {
-        println!(
-            "{}",
-            json!({"v": 1, "event": "error", "code": code.as_str(), "message": message_of(&error)})
-        );
+        print_event(code, &message);
     }
-    print("error:", Role::Failure, &message_of(&error));
-    let own = error.chain().find_map(|error| error.downcast_ref::<CommandError>()?.hint.clone());
-    let own = own.or_else(|| {
-        error.chain().find_map(|error| error.downcast_ref::<TrustError>()?.hint().map(str::to_owned))
-    });
-    let own = own.or_else(|| error.chain().find_map(directory_hint));
-    let own = own.or_else(|| error.chain().find_map(find_hint).map(str::to_owned));
-    let own = own.or_else(|| error.chain().find_map(store_hint).map(str::to_owned));
+    print("error:", Role::Failure, &message);
+    let own = error.chain().find_map(known_hint);
     if let Some(hint) = own.or_else(|| hint(common, code)) {
         print("hint:", Role::Accent, &hint);
     }
     print_code(code);
     if is_usage(&error) { ExitCode::from(2) } else { ExitCode::FAILURE }
+}
+
+/// Prints an error as an event.
+pub(crate) fn print_event(code: ErrorCode, message: &str) {
+    println!("{}", json!({"v": 1, "event": "error", "code": code.as_str(), "message": message}));
 }
 
 /// Prints the lines of a message, the first of them after a word.
@@ -209,20 +205,18 @@ fn directory_hint(error: &(dyn Error + 'static)) -> Option<String> {
     }
 }
 
-/// Returns a hint for a store without sessions.
-fn find_hint(error: &(dyn Error + 'static)) -> Option<&'static str> {
+/// Returns the hint that an error has itself.
+fn known_hint(error: &(dyn Error + 'static)) -> Option<String> {
     let is_empty = matches!(error.downcast_ref::<FindError>(), Some(FindError::Empty));
-    is_empty.then_some("`backstitch run` starts one")
-}
-
-/// Returns the hint of a store that does not support something.
-fn store_hint(error: &(dyn Error + 'static)) -> Option<&'static str> {
-    error
-        .downcast_ref::<StoreError>()
-        .and_then(StoreError::hint)
+    let of_command = error.downcast_ref::<CommandError>().and_then(|error| error.hint.as_deref());
+    let hint = of_command
+        .or_else(|| error.downcast_ref::<TrustError>()?.hint())
+        .or_else(|| is_empty.then_some("`backstitch run` starts one"))
+        .or_else(|| error.downcast_ref::<StoreError>()?.hint())
         .or_else(|| error.downcast_ref::<RuntimeError>()?.hint())
         .or_else(|| error.downcast_ref::<OpenError>()?.hint())
-        .or_else(|| error.downcast_ref::<SelectError>()?.hint())
+        .or_else(|| error.downcast_ref::<SelectError>()?.hint());
+    hint.map(str::to_owned).or_else(|| directory_hint(error))
 }
 
 /// Returns a hint for an error of a library.

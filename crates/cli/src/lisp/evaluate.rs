@@ -20,9 +20,7 @@ struct Case {
     program: String,
     #[serde(default)]
     data: Json,
-    #[serde(default)]
     memory: Option<String>,
-    #[serde(default)]
     turn_history: Option<String>,
     #[serde(default)]
     limits: serde_json::Map<String, Json>,

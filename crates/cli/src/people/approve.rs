@@ -3,14 +3,15 @@
 use std::process::ExitCode;
 
 use backstitch::WaitingCall;
+use backstitch::code::ErrorCode;
 use backstitch::host::IdPart;
 use backstitch::id::{CallId, SessionId};
 use backstitch::journal::{Decision, PauseReason};
 use backstitch::report::DecisionReport;
 use clap::Args;
 
-use super::in_place::not_waiting;
 use crate::common::Common;
+use crate::error::CommandError;
 use crate::open::place::{OpenStore, short, user_name};
 use crate::report::Report;
 use crate::terminal::exact_json;
@@ -64,9 +65,7 @@ impl Approve {
     /// Returns the named calls.
     fn chosen(&self, session: SessionId, waiting: &[WaitingCall]) -> anyhow::Result<Vec<CallId>> {
         if waiting.is_empty() {
-            return Err(
-                not_waiting(format!("no call of session {} waits for approval", short(session))).into()
-            );
+            return Err(not_waiting(format!("no call of session {} waits for approval", short(session))));
         }
         if self.all {
             return Ok(waiting.iter().map(|call| call.call).collect());
@@ -92,7 +91,7 @@ impl Approve {
                 [one] => chosen.push(one.call),
                 [] => {
                     let message = format!("no call {name} of session {} waits for approval", short(session));
-                    return Err(not_waiting(message).into());
+                    return Err(not_waiting(message));
                 }
                 several => {
                     let count = several.len();
@@ -102,6 +101,10 @@ impl Approve {
         }
         Ok(chosen)
     }
+}
+
+fn not_waiting(message: String) -> anyhow::Error {
+    CommandError::new(ErrorCode::DecisionRefused, message).into()
 }
 
 /// Reports the decisions, and how the session continues.

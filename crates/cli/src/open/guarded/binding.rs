@@ -37,7 +37,6 @@ struct BoundSession {
     conversation: String,
     session: SessionId,
     /// The directory that is guarded. A program may change to another one during the conversation.
-    #[serde(default)]
     project: Option<PathBuf>,
 }
 

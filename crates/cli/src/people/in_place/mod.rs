@@ -17,7 +17,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use backstitch::approval::{ApprovalRule, ApprovalRules, ApprovalVerdict};
-use backstitch::code::ErrorCode;
 use backstitch::host::DriftPolicy;
 use backstitch::id::{CallId, SessionId};
 use backstitch::journal::{Decision, Origin, PauseReason};
@@ -189,9 +188,4 @@ impl WaitingSession<'_> {
 
 fn not_recorded(reason: &str) -> Text {
     warning(format!("nothing was recorded: {reason}"))
-}
-
-/// The error for a decision about something that does not wait.
-pub(crate) fn not_waiting(message: String) -> crate::error::CommandError {
-    crate::error::CommandError::new(ErrorCode::DecisionRefused, message)
 }

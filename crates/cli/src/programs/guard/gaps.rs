@@ -28,11 +28,9 @@ pub(super) struct BegunHook {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct HookNote {
     event: String,
-    #[serde(default)]
     tool: Option<String>,
     process: u32,
     /// Why the event was not recorded; none if the hook was killed.
-    #[serde(default)]
     failed: Option<String>,
 }
 
