@@ -19,14 +19,8 @@ use crate::terminal::{columns, exact_json};
 /// Maximum number of words of a prefix that are offered.
 const MOST_WORDS: usize = 8;
 
-/// What a person answered.
-#[derive(Debug, PartialEq)]
-pub(super) enum Answer {
-    /// The decision about this call, and a rule for later ones.
-    Decide(Decision, Option<ApprovalRule>),
-    /// Nothing was decided.
-    Leave,
-}
+/// The decision of a person about a call, and a rule for later ones.
+pub(super) type Answer = (Decision, Option<ApprovalRule>);
 
 /// A question about one call.
 pub(super) struct Question<'a> {
@@ -39,35 +33,38 @@ pub(super) struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// Asks until there is an answer.
-    pub(super) async fn ask(&self, person: &mut dyn Person) -> anyhow::Result<Answer> {
-        match self.call.reason {
-            PauseReason::Approval => self.ask_approval(person).await,
-            _ => self.ask_outcome(person).await,
+    /// Asks until there is an answer. `None` if the person decides nothing.
+    pub(super) async fn ask(&self, person: &mut dyn Person) -> anyhow::Result<Option<Answer>> {
+        if self.call.reason == PauseReason::Approval {
+            return Ok(self.ask_approval(person).await);
         }
+        let (runtime, call) = (&self.waiting.place.runtime, &self.call);
+        let offered =
+            if call.has_offer { runtime.offered_result(call.session, call.call).await? } else { None };
+        Ok(self.ask_outcome(offered, person).await)
     }
 
-    async fn ask_approval(&self, person: &mut dyn Person) -> anyhow::Result<Answer> {
+    async fn ask_approval(&self, person: &mut dyn Person) -> Option<Answer> {
         let mut arguments = self.call.arguments.clone();
         self.show(person, &arguments);
         let mut is_edited = false;
         loop {
-            let Some(line) = person.answer(&self.prompt(&arguments)).await else { return Ok(Answer::Leave) };
+            let line = person.answer(&self.prompt(&arguments)).await?;
             let (key, rest) = split(&line);
             match key {
-                "y" | "yes" => return Ok(Answer::Decide(approval(arguments, is_edited), None)),
+                "y" | "yes" => return Some((approval(arguments, is_edited), None)),
                 "n" | "no" => {
-                    let Some(reason) = reason(person, rest).await else { return Ok(Answer::Leave) };
-                    return Ok(Answer::Decide(Decision::Deny { reason }, None));
+                    let reason = reason(person, rest).await?;
+                    return Some((Decision::Deny { reason }, None));
                 }
                 "a" | "always" => {
                     let Ok(tool) = ToolName::new(&self.call.name) else { continue };
                     let rule = ApprovalRule::new(ApprovalVerdict::Allow, ApprovalScope::of_tool(tool));
-                    return Ok(Answer::Decide(approval(arguments, is_edited), Some(rule)));
+                    return Some((approval(arguments, is_edited), Some(rule)));
                 }
                 "p" | "prefix" => {
                     if let Some(rule) = self.prefix(person, &arguments, rest).await {
-                        return Ok(Answer::Decide(approval(arguments, is_edited), Some(rule)));
+                        return Some((approval(arguments, is_edited), Some(rule)));
                     }
                 }
                 "e" | "edit" => match self.edit(person, &arguments).await {
@@ -80,7 +77,7 @@ impl Question<'_> {
                     None => {}
                 },
                 "v" | "view" => person.show(&exact(&arguments)),
-                "q" | "quit" => return Ok(Answer::Leave),
+                "q" | "quit" => return None,
                 "?" | "h" | "help" => person.show(&self.help(&arguments)),
                 "" => {}
                 _ => person.show(&[warning("answer with one of the letters; ? explains them")]),
@@ -88,36 +85,32 @@ impl Question<'_> {
         }
     }
 
-    async fn ask_outcome(&self, person: &mut dyn Person) -> anyhow::Result<Answer> {
+    async fn ask_outcome(&self, offered: Option<OptionResult>, person: &mut dyn Person) -> Option<Answer> {
         person.show(&[self.heading("it is unknown whether this call has happened")]);
         person.show(&whole(&self.call.arguments));
-        let offered = if self.call.has_offer { self.waiting.offered_result(&self.call).await? } else { None };
         loop {
-            let Some(line) = person.answer("did it happen? [h/r/f/v/q/?] ").await else {
-                return Ok(Answer::Leave);
-            };
+            let line = person.answer("did it happen? [h/r/f/v/q/?] ").await?;
             let (key, rest) = split(&line);
             match key {
                 "h" | "happened" => {
                     let result = match (&offered, rest) {
                         (Some(offered), "") => offered.clone(),
                         (None, "") => {
-                            let text = person.answer("its result, for the model: ").await;
-                            let Some(text) = text else { return Ok(Answer::Leave) };
+                            let text = person.answer("its result, for the model: ").await?;
                             let text = if text.trim().is_empty() { "done".to_owned() } else { text };
                             self.result(Value::String(text))
                         }
                         (_, text) => self.result(Value::String(text.to_owned())),
                     };
-                    return Ok(Answer::Decide(Decision::Happened { result: Box::new(result) }, None));
+                    return Some((Decision::Happened { result: Box::new(result) }, None));
                 }
-                "r" | "retry" => return Ok(Answer::Decide(Decision::Retry, None)),
+                "r" | "retry" => return Some((Decision::Retry, None)),
                 "f" | "fail" => {
-                    let Some(reason) = reason(person, rest).await else { return Ok(Answer::Leave) };
-                    return Ok(Answer::Decide(Decision::Fail { reason }, None));
+                    let reason = reason(person, rest).await?;
+                    return Some((Decision::Fail { reason }, None));
                 }
                 "v" | "view" => person.show(&exact(&self.call.arguments)),
-                "q" | "quit" => return Ok(Answer::Leave),
+                "q" | "quit" => return None,
                 "" => {}
                 _ => person.show(&lines_of(
                     "h  it happened: its files are kept, and the model gets a result\n\
@@ -135,8 +128,11 @@ impl Question<'_> {
     }
 
     /// Records an answer, and prints what was recorded.
-    pub(super) async fn record(&self, answer: Answer, person: &mut dyn Person) -> anyhow::Result<()> {
-        let Answer::Decide(decision, rule) = answer else { return Ok(()) };
+    pub(super) async fn record(
+        &self,
+        (decision, rule): Answer,
+        person: &mut dyn Person,
+    ) -> anyhow::Result<()> {
         let by = Some(crate::open::place::user_name());
         let word = match &decision {
             Decision::Deny { .. } => "denied",
@@ -150,7 +146,8 @@ impl Question<'_> {
         // The rule first: if the process dies between the two, the rule decides about the call.
         if let Some(rule) = rule {
             line.push_str(&format!("; from now on in this session: {rule}"));
-            self.waiting.add_rule(rule.by(by.clone())).await?;
+            let WaitingSession { place, session, .. } = self.waiting;
+            place.runtime.add_approval_rule(*session, rule.by(by.clone())).await?;
         }
         self.waiting.decide(&self.call, decision, by, person).await?;
         person.show(&[plain(line)]);

@@ -16,7 +16,7 @@ mod shown;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use backstitch::approval::{ApprovalRule, ApprovalRules, ApprovalVerdict};
+use backstitch::approval::{ApprovalRules, ApprovalVerdict};
 use backstitch::host::DriftPolicy;
 use backstitch::id::{CallId, SessionId};
 use backstitch::journal::{Decision, Origin, PauseReason};
@@ -25,7 +25,7 @@ use backstitch::{DecideOptions, OperationFiles, RuntimeError, Tools, WaitingCall
 
 use crate::open::place::{OpenStore, short};
 use crate::terminal::style::Text;
-use ask::{Answer, Question};
+use ask::Question;
 pub(crate) use person::{Interrupts, TerminalPerson};
 use shown::{dim, warning};
 
@@ -83,17 +83,9 @@ pub(crate) async fn ask_person(
     let calls: Vec<_> = calls.into_iter().filter(|call| is_about_call(call.reason)).collect();
     let count = calls.len();
     for (index, call) in calls.into_iter().enumerate() {
-        if waiting.decide_by_rule(&call, person).await? {
-            continue;
-        }
-        let asker = waiting.asker_of(&call).await?;
-        let place = (count > 1).then_some((index + 1, count));
-        let question = Question { waiting, call, asker, place };
-        let answer = question.ask(person).await?;
-        if answer == Answer::Leave {
+        if !waiting.ask_about(call, (count > 1).then_some((index + 1, count)), person).await? {
             return Ok(Decisions::LeftOpen);
         }
-        question.record(answer, person).await?;
     }
     // A poisoned session, or one that waits for something else, is not continued from here.
     let left = waiting.place.runtime.waiting_calls(waiting.session).await?;
@@ -112,20 +104,30 @@ pub(crate) async fn ask_while_driven(
         let is_new = |call: &WaitingCall| call.reason == PauseReason::Approval && !asked.contains(&call.call);
         let Some(call) = calls.into_iter().find(is_new) else { return Ok(true) };
         asked.insert(call.call);
-        if waiting.decide_by_rule(&call, person).await? {
-            continue;
-        }
-        let asker = waiting.asker_of(&call).await?;
-        let question = Question { waiting, call, asker, place: None };
-        let answer = question.ask(person).await?;
-        if answer == Answer::Leave {
+        if !waiting.ask_about(call, None, person).await? {
             return Ok(false);
         }
-        question.record(answer, person).await?;
     }
 }
 
 impl WaitingSession<'_> {
+    /// Decides about a call, of so many, by a rule or by asking. Returns false if the person left the question open.
+    async fn ask_about(
+        &self,
+        call: WaitingCall,
+        place: Option<(usize, usize)>,
+        person: &mut dyn Person,
+    ) -> anyhow::Result<bool> {
+        if self.decide_by_rule(&call, person).await? {
+            return Ok(true);
+        }
+        let asker = self.asker_of(&call).await?;
+        let question = Question { waiting: self, call, asker, place };
+        let Some(answer) = question.ask(person).await? else { return Ok(false) };
+        question.record(answer, person).await?;
+        Ok(true)
+    }
+
     /// Decides about a call if a rule does: a lasting one, or one of the session. Returns whether there is one.
     async fn decide_by_rule(&self, call: &WaitingCall, person: &mut dyn Person) -> anyhow::Result<bool> {
         let found = match self.place.runtime.decide_by_rule(self.session, call, self.rules).await {
@@ -159,19 +161,6 @@ impl WaitingSession<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Records a rule that holds for the session and its sub-agents.
-    async fn add_rule(&self, rule: ApprovalRule) -> anyhow::Result<()> {
-        Ok(self.place.runtime.add_approval_rule(self.session, rule).await?)
-    }
-
-    /// Returns the result that a pause offers for a call that may have happened.
-    async fn offered_result(
-        &self,
-        call: &WaitingCall,
-    ) -> anyhow::Result<Option<backstitch::message::OptionResult>> {
-        Ok(self.place.runtime.offered_result(call.session, call.call).await?)
     }
 
     /// Returns the sub-agent that made a call, in words; `None` for the agent of the session itself.
