@@ -44,29 +44,21 @@ impl ShownTarget {
         point: Option<&ShownPoint>,
         detail: FileDetail,
     ) -> anyhow::Result<Self> {
-        let Some(name) = name else { return Self::of_session(place, None, None, detail).await };
-        if point.is_some() {
-            return Self::of_session(place, Some(name), point, detail).await;
-        }
+        let Some(name) = name.filter(|_| point.is_none()) else {
+            return Self::of_session(place, name, point, detail).await;
+        };
         let alone = name.parse::<ShownPoint>().ok();
-        match alone {
-            None | Some(ShownPoint::Call(_) | ShownPoint::Point(PointSpec::Position(_))) => {
-                let error = match place.session(Some(name)).await {
-                    Ok(session) => {
-                        let view = place.view(session).await?;
-                        return Ok(Self::Session(Box::new(place.runtime.session_at(&view, None).await?)));
-                    }
-                    Err(error) => error,
-                };
-                let Some(ShownPoint::Call(call)) = alone else { return Err(error) };
-                if code_of(&error) != ErrorCode::SessionNotFound {
-                    return Err(error);
-                }
+        if matches!(&alone, Some(ShownPoint::Point(point)) if !matches!(point, PointSpec::Position(_))) {
+            return Self::of_session(place, None, alone.as_ref(), detail).await;
+        }
+        let found = Self::of_session(place, Some(name), None, detail).await;
+        match (found, alone) {
+            (Err(error), Some(ShownPoint::Call(call))) if code_of(&error) == ErrorCode::SessionNotFound => {
                 let latest = place.view(place.session(None).await?).await?;
                 let found = place.runtime.call_below(latest, &call, detail).await?;
                 Ok(Self::Call(Box::new(found.ok_or_else(|| missing(&call))?)))
             }
-            Some(point) => Self::of_session(place, None, Some(&point), detail).await,
+            (found, _) => found,
         }
     }
 

@@ -7,7 +7,7 @@
 use std::io::IsTerminal as _;
 use std::pin::Pin;
 use std::process::ExitCode;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use anyhow::Context as _;
 use backstitch::agent_file::{AgentDefinition, BuildOptions, SERVER_TOKEN_VARIABLE, Span};
@@ -113,14 +113,19 @@ impl Serve {
             agent = agent.workspace(spec);
         }
         let tools = agent.tools.iter().count();
-        let sees_siblings = self.session.is_none() && !self.new;
-        let served = Arc::new(ServedSessions::new(
+        let served = Arc::new(ServedSessions {
             place,
-            (agent, definition),
-            (id, presence),
-            (sees_siblings, self.wait.0),
-        ));
-        *served.change.lock().unwrap_or_else(PoisonError::into_inner) = change;
+            agent,
+            definition,
+            own: id,
+            sees_siblings: self.session.is_none() && !self.new,
+            wait: self.wait.0,
+            presence,
+            change: Mutex::new(change),
+            state: tokio::sync::Mutex::default(),
+            siblings: tokio::sync::Mutex::default(),
+            changed: tokio::sync::Notify::new(),
+        });
         if known.is_some() {
             served.recover().await?;
         }

@@ -34,20 +34,21 @@ pub(super) struct ServedSessions {
     /// The session of new calls.
     pub(super) own: SessionId,
     /// Calls of other sessions are looked for.
-    sees_siblings: bool,
+    pub(super) sees_siblings: bool,
     /// How long a call waits for others that hold its session or its directory.
-    wait: Duration,
+    pub(super) wait: Duration,
     #[expect(dead_code, reason = "it is locked until it is dropped")]
-    presence: Option<Presence>,
+    pub(super) presence: Option<Presence>,
     /// Recorded when the session is opened: the definition is another one than before.
     pub(super) change: Mutex<Option<Note>>,
-    state: tokio::sync::Mutex<OpenSessions>,
-    siblings: tokio::sync::Mutex<SiblingCalls>,
-    changed: Notify,
+    pub(super) state: tokio::sync::Mutex<OpenSessions>,
+    pub(super) siblings: tokio::sync::Mutex<SiblingCalls>,
+    pub(super) changed: Notify,
 }
 
+/// The sessions that are open, and what is known of others.
 #[derive(Default)]
-struct OpenSessions {
+pub(super) struct OpenSessions {
     open: HashMap<SessionId, OpenSession>,
     memories: HashMap<SessionId, OutsideMemory>,
     has_reported_coverage: bool,
@@ -59,27 +60,6 @@ struct OpenSession {
 }
 
 impl ServedSessions {
-    pub(super) fn new(
-        place: OpenStore,
-        (agent, definition): (Agent, AgentDefinition),
-        (own, presence): (SessionId, Option<Presence>),
-        (sees_siblings, wait): (bool, Duration),
-    ) -> Self {
-        Self {
-            place,
-            agent,
-            definition,
-            own,
-            sees_siblings,
-            wait,
-            presence,
-            change: Mutex::default(),
-            state: tokio::sync::Mutex::default(),
-            siblings: tokio::sync::Mutex::default(),
-            changed: Notify::new(),
-        }
-    }
-
     /// Claims the session of a call, which its client knows by `id`.
     pub(super) async fn open(self: Arc<Self>, id: Option<String>) -> anyhow::Result<OpenCalls> {
         let until = Instant::now() + self.wait;
