@@ -4,7 +4,6 @@
 //! cut. Elsewhere nothing is cut.
 
 use std::io::{self, IsTerminal as _};
-use std::ops::Range;
 
 use super::style::{Role, Text};
 
@@ -18,9 +17,10 @@ struct TableRow {
 }
 
 /// A table. Every row has as many cells as the header.
+#[derive(Default)]
 pub(crate) struct Table {
     header: Vec<String>,
-    right: Range<usize>,
+    right: Vec<usize>,
     optional: Vec<usize>,
     least_last: usize,
     absent: Option<usize>,
@@ -28,21 +28,14 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn new<const N: usize>(header: [&str; N]) -> Self {
-        Self {
-            header: header.map(str::to_owned).to_vec(),
-            right: 0..0,
-            optional: Vec::new(),
-            least_last: 0,
-            absent: None,
-            rows: Vec::new(),
-        }
+    pub(crate) fn new(header: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { header: header.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 
     /// Aligns columns, counted from 0, at their right.
     #[must_use]
-    pub(crate) fn align_right(mut self, columns: Range<usize>) -> Self {
-        self.right = columns;
+    pub(crate) fn align_right(mut self, columns: impl IntoIterator<Item = usize>) -> Self {
+        self.right = columns.into_iter().collect();
         self
     }
 
@@ -61,8 +54,9 @@ impl Table {
     }
 
     /// Adds a row.
-    pub(crate) fn row<const N: usize>(&mut self, cells: [Text; N]) {
-        self.rows.push(TableRow { cells: Vec::from(cells.map(Text::without_tabs)), below: Vec::new() });
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = Text>) {
+        let cells = cells.into_iter().map(Text::without_tabs).collect();
+        self.rows.push(TableRow { cells, below: Vec::new() });
     }
 
     /// Adds a line below the last row, from the second column on.
