@@ -64,10 +64,10 @@ pub(crate) enum Command {
         allow_missing_positional = true,
         after_help = "Examples:\n  backstitch cat turn:2:src/main.rs\n  backstitch cat 4f2a rescue:31:note.txt > note.txt"
     )]
-    Cat(look::cat::Cat),
+    Cat(look::diff::Cat),
     /// Restore single files to their state at a point.
     #[command(after_help = "Example:\n  backstitch restore src/main.rs --from turn:2 --session 4f2a")]
-    Restore(history::restore::Restore),
+    Restore(history::travel::Restore),
     /// Return to a point: state, files and conversation together.
     #[command(after_help = "Example:\n  backstitch rewind 4f2a before:9c41")]
     Rewind(history::travel::Rewind),
@@ -108,7 +108,7 @@ pub(crate) enum Command {
     Pause(people::say::Interrupt),
     /// Check a store for damage, and its index of sessions.
     #[command(after_help = "Examples:\n  backstitch verify --store store.db\n  backstitch verify --repair")]
-    Verify(store::verify::Verify),
+    Verify(store::maintain::Verify),
     /// Copy the sound part of a damaged store to a new one.
     #[command(after_help = "Example:\n  backstitch salvage recovered/store.db --store damaged/store.db")]
     Salvage(store::maintain::Salvage),

@@ -13,12 +13,10 @@ pub(crate) mod edit;
 mod environment;
 mod error;
 mod layer;
-mod project;
 mod rules;
 mod settings;
 
 pub(crate) use environment::provider_address;
 pub(crate) use error::ConfigError;
-pub(crate) use layer::{Config, Entry, Origin, user_directory, user_file};
-pub(crate) use project::ProjectSettings;
+pub(crate) use layer::{Config, Entry, Origin, ProjectSettings, user_directory, user_file};
 pub(crate) use settings::{ApproveSetting, PagerSetting};

@@ -3,6 +3,5 @@
 pub(crate) mod fork;
 pub(crate) mod idle;
 pub(crate) mod isolated;
-pub(crate) mod restore;
 pub(crate) mod restores;
 pub(crate) mod travel;

@@ -1,9 +1,7 @@
 //! Commands that show sessions, and change nothing.
 
 mod call;
-pub(crate) mod cat;
 pub(crate) mod diff;
-pub(crate) mod failure;
 pub(crate) mod list;
 pub(crate) mod log;
 pub(crate) mod query;

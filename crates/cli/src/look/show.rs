@@ -11,7 +11,6 @@ use backstitch::view::{Call, CallStatus, JournalView};
 use clap::Args;
 
 use super::call::call_lines;
-use super::failure::attempts;
 use super::target::{ShownPoint, ShownTarget};
 use super::tool_result::result_line;
 use super::turns;
@@ -205,4 +204,23 @@ fn edited(call: &Call) -> Option<String> {
         Large::Inline(arguments) => serde_json::to_string(arguments).unwrap_or_default(),
         Large::Object(object) => format!("arguments of {} bytes", object.length),
     })
+}
+
+/// Formats the failed attempts of all requests, one line each.
+fn attempts(view: &JournalView) -> Vec<String> {
+    let requests = view.evaluations().flat_map(|evaluation| &evaluation.requests);
+    let failures = requests.flat_map(|request| &request.failures);
+    let failures = failures.map(|failure| {
+        let failed = &failure.record;
+        let then = match failed.then.wait() {
+            Some(wait) => format!("retried after {:.1} s", wait.as_secs_f64()),
+            None => "not retried".to_owned(),
+        };
+        let message = one_line(&failed.message, 200);
+        format!(
+            "turn {}: attempt {} failed ({}): {message}; {then}",
+            failed.turn, failed.attempt, failed.kind
+        )
+    });
+    failures.collect()
 }

@@ -1,6 +1,5 @@
 //! Opening stores, sessions, agents and directories, as the arguments name them.
 
-pub(crate) mod candidates;
 pub(crate) mod confinement;
 pub(crate) mod definition;
 pub(crate) mod file_names;

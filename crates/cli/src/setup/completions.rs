@@ -6,13 +6,17 @@
 use std::process::ExitCode;
 
 use backstitch::code::ErrorCode;
+use backstitch::host::one_line;
+use backstitch::ports::{IndexedSession, SessionOrder, SessionQuery};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Command};
 use clap_complete::env::Shells;
 use clap_complete::{ArgValueCandidates, CompletionCandidate};
 
+use crate::common::Common;
 use crate::error::CommandError;
-use crate::{open, terminal};
+use crate::open::place::{OpenStore, short};
+use crate::terminal;
 
 /// Environment variable with which a script asks for candidates.
 const VARIABLE: &str = "BACKSTITCH_COMPLETE";
@@ -50,7 +54,7 @@ pub(crate) fn answer(command: impl Fn() -> Command) {
 fn with_candidates(command: Command) -> Command {
     let command = command.mut_args(|argument| match argument.get_id().as_str() {
         "session" | "sessions" | "parent" => {
-            argument.add(ArgValueCandidates::new(open::candidates::candidates))
+            argument.add(ArgValueCandidates::new(sessions))
         }
         "code" => argument.add(ArgValueCandidates::new(codes)),
         _ => argument,
@@ -62,4 +66,31 @@ fn codes() -> Vec<CompletionCandidate> {
     let candidate =
         |code: &ErrorCode| CompletionCandidate::new(code.as_str()).help(Some(code.summary().into()));
     ErrorCode::ALL.iter().map(candidate).collect()
+}
+
+/// How many of the newest sessions are offered.
+const OFFERED: usize = 50;
+
+/// Columns of the description of a session.
+const DESCRIPTION: usize = 60;
+
+/// Returns the newest sessions of the store that a command line refers to. A store that cannot be read has none.
+fn sessions() -> Vec<CompletionCandidate> {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return Vec::new();
+    };
+    let sessions = runtime.block_on(newest()).unwrap_or_default();
+    sessions.iter().map(candidate).collect()
+}
+
+async fn newest() -> anyhow::Result<Vec<IndexedSession>> {
+    let place = OpenStore::for_reading(&Common::of_command_line(std::env::args_os()))?;
+    let query = SessionQuery::roots().with_order(SessionOrder::NewestFirst).with_limit(OFFERED);
+    Ok(place.runtime.sessions(query).await?.sessions)
+}
+
+fn candidate(session: &IndexedSession) -> CompletionCandidate {
+    let mission = one_line(&session.summary.mission, DESCRIPTION);
+    let description = terminal::cut(&format!("{}: {mission}", session.status()), DESCRIPTION);
+    CompletionCandidate::new(short(session.id())).help(Some(description.into()))
 }

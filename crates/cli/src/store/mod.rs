@@ -6,4 +6,3 @@ pub(crate) mod import;
 pub(crate) mod maintain;
 pub(crate) mod moving;
 pub(crate) mod remainders;
-pub(crate) mod verify;

@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use backstitch::agent_file::AgentDefinition;
 
 use super::ask;
-use super::error::TrustError;
+use super::TrustError;
 use super::ledger::Ledger;
 use crate::common::{Common, quoted};
 use crate::keys;

@@ -11,7 +11,7 @@ use backstitch::stores::{self, Project};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use super::error::TrustError;
+use super::TrustError;
 
 /// Maximum size of the file, in bytes.
 const LARGEST_FILE: u64 = 16 << 20;

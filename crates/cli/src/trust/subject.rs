@@ -9,7 +9,7 @@ use std::time::UNIX_EPOCH;
 
 use backstitch::digest::Digest;
 
-use super::error::TrustError;
+use super::TrustError;
 use super::ledger::Ledger;
 
 /// Maximum size of a file, in bytes: that of the largest file which an agent file may refer to.

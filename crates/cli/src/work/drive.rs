@@ -11,10 +11,9 @@ use backstitch::{ResumeOptions, RuntimeError};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::driving::{DrivenSession, Stopper};
+use super::driving::{DrivenSession, NewSession, StartedSession, Stopper};
 use super::ending::finish;
 use super::live::Screen;
-use super::starting::{NewSession, StartedSession};
 use crate::common::Common;
 use crate::error::CommandError;
 use crate::history::isolated::{copy_event, copy_lines};

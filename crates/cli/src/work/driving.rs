@@ -1,23 +1,23 @@
-//! Driving a session to its end, with approvals in place: one loop for `run`, `resume` and `ask`.
+//! Starting a session, and driving it to its end with approvals in place: one loop for `run`, `resume` and `ask`.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use backstitch::agent_file::{AgentDefinition, BuiltAgent};
-use backstitch::host::Fidelity;
+use backstitch::host::{Fidelity, OpenedWorkspace};
 use backstitch::id::SessionId;
 use backstitch::journal::{PauseReason, RecordBody, StopReason};
 use backstitch::ports::Workspace;
-use backstitch::{DriveOutcome, ResumeOptions, Runtime, SessionEvent, SessionOptions};
+use backstitch::{Agent, DriveOutcome, Mission, ResumeOptions, Runtime, SessionEvent, SessionOptions};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
 use super::ending::DriveReport;
 use super::live::{AnnouncedRun, Screen};
 use crate::common::Common;
-use crate::open::place::{OpenStore, short};
+use crate::open::place::{OpenStore, short, uncovered};
 use crate::open::signals::Signals;
 use crate::people::in_place::{
     Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, ask_while_driven, is_askable,
@@ -159,5 +159,60 @@ impl Stopper {
 impl Drop for Stopper {
     fn drop(&mut self) {
         self.listener.abort();
+    }
+}
+
+/// A session that is not stored yet.
+pub(crate) struct NewSession {
+    pub(crate) place: OpenStore,
+    /// The id, so that an error about a directory in use names the session that holds it.
+    pub(crate) id: SessionId,
+}
+
+/// A session that was started, with its files.
+pub(crate) struct StartedSession {
+    pub(crate) run: backstitch::Run,
+    pub(crate) files: Option<OpenedWorkspace>,
+}
+
+impl NewSession {
+    /// Opens the store of the directory that an agent works in, or creates one.
+    pub(crate) fn open(common: &Common, definition: &AgentDefinition) -> anyhow::Result<Self> {
+        let here = std::env::current_dir()?;
+        let files = definition.workspace.path.as_deref();
+        let place = OpenStore::existing_or_new_for(common, files.unwrap_or(&here), files)?;
+        let id = place.runtime.new_id()?;
+        Ok(Self { place, id })
+    }
+
+    /// Starts the session. Its mission is durable once this returns, so an announced session can be resumed.
+    pub(crate) async fn start(
+        &self,
+        agent: &Agent,
+        mission: impl Into<Mission>,
+        tags: BTreeMap<String, String>,
+    ) -> anyhow::Result<StartedSession> {
+        let files = self.place.open_files(agent, self.id).await?;
+        let options = SessionOptions {
+            workspace: files.as_ref().map(|files| files.workspace.clone()),
+            isolation: files.as_ref().and_then(|files| files.isolation.clone()),
+            id: Some(self.id),
+            tags,
+            ..SessionOptions::default()
+        };
+        let run = self.place.runtime.start_with(agent, mission, options).await?;
+        Ok(StartedSession { run, files })
+    }
+}
+
+impl StartedSession {
+    pub(crate) fn workspace(&self) -> Option<Arc<dyn Workspace>> {
+        self.files.as_ref().map(|files| files.workspace.clone())
+    }
+
+    /// Says which paths are not covered; `None` if all are.
+    pub(crate) fn uncovered_line(&self) -> Option<String> {
+        let paths = uncovered(&*self.files.as_ref()?.workspace)?;
+        Some(format!("not covered, so neither captured nor restored: {paths}"))
     }
 }

@@ -6,4 +6,3 @@ pub(crate) mod driving;
 pub(crate) mod ending;
 pub(crate) mod live;
 pub(crate) mod quickstart;
-pub(crate) mod starting;

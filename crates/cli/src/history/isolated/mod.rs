@@ -1,14 +1,17 @@
 //! Isolated sessions: the copy of a project that a session works in, and what happens to its changes.
 
 mod apply;
-mod pending;
 
-use backstitch::host::OpenedWorkspace;
+use backstitch::host::{OpenedWorkspace, interrupted_applies};
 use backstitch::id::SessionId;
+use backstitch::stores::StoreAddress;
 use serde_json::{Value, json};
 
 pub(crate) use apply::Apply;
-pub(crate) use pending::complete_interrupted;
+
+use crate::common::Common;
+use crate::error::message_of;
+use crate::open::place::{OpenStore, short};
 
 /// Describes a new copy for a person.
 pub(crate) fn copy_lines(opened: &OpenedWorkspace) -> Vec<String> {
@@ -31,4 +34,29 @@ pub(crate) fn copy_event(opened: &OpenedWorkspace, session: SessionId) -> Option
         "v": 1, "event": "isolated", "session": session, "project": isolation.project,
         "workspace": opened.workspace.host_directory(), "left_out": isolation.left_out,
     }))
+}
+
+/// Completes applications of the store that were interrupted. What cannot be completed is reported, and left to the next
+/// command.
+pub(crate) async fn complete_interrupted(common: &Common) {
+    let store = common.known_store().and_then(|store| store.absolute().ok());
+    let Some(directory) = store.as_ref().and_then(StoreAddress::directory) else { return };
+    if interrupted_applies(directory).is_empty() {
+        return;
+    }
+    let Ok(place) = OpenStore::existing(common) else { return };
+    for (session, completed) in place.runtime.complete_applies().await {
+        let session = short(session);
+        match completed {
+            Ok(done) => {
+                eprintln!("completed the interrupted apply of session {session} to {}", done.directory);
+            }
+            Err(error) => {
+                let message = message_of(&error.into());
+                eprintln!(
+                    "warning: the apply of session {session} was interrupted, and cannot be completed: {message}"
+                );
+            }
+        }
+    }
 }

@@ -6,13 +6,11 @@
 mod building;
 mod flags;
 mod new;
-mod recorded;
 
-pub(crate) use building::{add_provider_of, build_agent, pin_servers, with_served_models};
+#[cfg(feature = "mcp")]
+pub(crate) use building::changed_tools;
+pub(crate) use building::{add_provider_of, build_agent, definition_of, pin_servers, with_served_models};
 #[cfg(feature = "mcp")]
 pub(crate) use flags::ModelNeed;
 pub(crate) use flags::{AgentFlags, ModelFlags, MovedTo};
 pub(crate) use new::in_mode;
-#[cfg(feature = "mcp")]
-pub(crate) use recorded::changed_tools;
-pub(crate) use recorded::definition_of;

@@ -14,7 +14,6 @@
 
 mod codex;
 mod command;
-mod continuing;
 mod destructive;
 mod gaps;
 mod hook;
@@ -66,7 +65,7 @@ enum Action {
     #[command(
         after_help = "Examples:\n  backstitch guard continue 4f2a\n  backstitch guard continue 4f2a --prompt 'Try it without a new dependency'\n  backstitch guard continue 4f2a --print"
     )]
-    Continue(continuing::GuardContinue),
+    Continue(points::GuardContinue),
     /// Record one event of a program, which is read from standard input. The hooks run this.
     #[command(hide = true, after_help = "Example:\n  backstitch guard hook claude-code < event.json")]
     Hook(hook::Hook),

@@ -1,8 +1,9 @@
-//! `guard points`, `guard rewind` and `guard undo`: the points of a guarded conversation, for people, editors and the commands
-//! of the plugin.
+//! `guard points`, `guard rewind`, `guard undo` and `guard continue`: the points of a guarded conversation, for people, editors
+//! and the commands of the plugin.
 //!
 //! Without a session they are about the conversation that started this command, or else about the latest guarded one.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use backstitch::code::ErrorCode;
@@ -22,10 +23,11 @@ use serde_json::{Value, json};
 use crate::common::{Common, counted};
 use crate::error::CommandError;
 use crate::history::travel;
-use crate::open::guarded::{Binding, is_guarded};
+use crate::open::guarded::{Binding, GuardedSession, is_guarded};
 use crate::open::place::{OpenStore, short};
 use crate::report::Report;
 use crate::terminal::time::relative;
+use crate::usage;
 
 /// The newest sessions that are looked at.
 const NEWEST: usize = 100;
@@ -144,7 +146,7 @@ impl GuardUndo {
 }
 
 /// Returns the session that a user names, or else the current one.
-pub(super) async fn session_or_current(place: &OpenStore, name: Option<&str>) -> anyhow::Result<SessionId> {
+async fn session_or_current(place: &OpenStore, name: Option<&str>) -> anyhow::Result<SessionId> {
     match name {
         Some(name) => place.session(Some(name)).await,
         None => current(place).await,
@@ -171,4 +173,46 @@ async fn current(place: &OpenStore) -> anyhow::Result<SessionId> {
             .with_hint("`backstitch guard install claude-code` records the next one")
             .into()
     })
+}
+
+#[derive(Args)]
+pub(crate) struct GuardContinue {
+    /// Session id, or at least 4 characters of its beginning or end. Default: this conversation, or the latest guarded one.
+    session: Option<String>,
+    /// Continue with this prompt, without a terminal. Default: the program asks for one.
+    #[arg(long, value_name = "TEXT")]
+    prompt: Option<String>,
+    /// Print the command that continues, and do not run it.
+    #[arg(long)]
+    print: bool,
+    /// More arguments for the program, after `--`.
+    #[arg(last = true, value_name = "ARGUMENT")]
+    arguments: Vec<String>,
+}
+
+impl GuardContinue {
+    pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let place = OpenStore::existing(common)?;
+        let session = session_or_current(&place, self.session.as_deref()).await?;
+        let view = place.view(session).await?;
+        let Some(guarded) = GuardedSession::of(&view) else {
+            let advice = "`resume` continues others";
+            return usage::refuse(format!("this needs a guarded session of Claude Code or Codex; {advice}"));
+        };
+        let directory = view.directory().map(PathBuf::from).filter(|directory| directory.is_dir());
+        let here = std::env::current_dir()?;
+        let mut continues = guarded.continue_from(&view);
+        continues.prepare(&place.directory, session, directory.as_deref().unwrap_or(&here)).await?;
+        let continues = continues.with_arguments(self.prompt.as_deref(), &self.arguments);
+        if !common.json {
+            continues.caveat.iter().for_each(|caveat| eprintln!("{caveat}"));
+        }
+        if self.print || common.json {
+            let line = continues.line();
+            let value = json!({"v": 1, "session": session, "command": line, "caveat": continues.caveat});
+            return Ok(Report::new(&value).line(line).print(common));
+        }
+        drop(place);
+        continues.run(directory)
+    }
 }

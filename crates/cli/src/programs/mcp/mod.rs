@@ -1,7 +1,6 @@
 //! `mcp`: the Model Context Protocol.
 
 mod address;
-mod approvals;
 mod host;
 mod presence;
 mod serve;

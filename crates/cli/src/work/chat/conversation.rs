@@ -32,7 +32,7 @@ use crate::trust::addresses;
 use crate::work::drive::with_rules;
 use crate::work::ending::print_answer;
 use crate::work::live::{Screen, status_line};
-use crate::work::starting::NewSession;
+use crate::work::driving::NewSession;
 
 /// What follows a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,12 @@
-//! What a run and a session have taken: the closing line of a run, the status line of a conversation, JSON.
+//! The last lines of a run, and its last event.
 
 use std::time::Duration;
 
+use backstitch::RuntimeError;
 use backstitch::budget::Amounts;
 use serde_json::{Value, json};
 
+use crate::error::{code_of, message_of};
 use crate::terminal::number::{duration, grouped, money};
 
 /// Renders all amounts as JSON, including those that are zero.
@@ -46,6 +48,30 @@ fn counted(number: u64, what: &str) -> String {
 /// Formats the time of a run, in seconds also where it was short.
 fn run_time(took: Duration) -> String {
     if took.as_secs() < 60 { format!("{:.1} s", took.as_secs_f64()) } else { duration(took) }
+}
+
+/// Exit code of a command that a signal interrupted.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// Builds the event `ended`.
+pub(crate) fn ended_event(
+    session: &Value,
+    outcome: &str,
+    kind: impl Into<Value>,
+    message: impl Into<Value>,
+) -> Value {
+    let (kind, message): (Value, Value) = (kind.into(), message.into());
+    json!({
+        "v": 1, "event": "ended", "session": session, "outcome": outcome, "kind": kind, "message": message,
+    })
+}
+
+/// Builds the event `ended` of a run that an error stopped.
+pub(super) fn stopped_event(session: &Value, error: &anyhow::Error) -> Value {
+    let known = error.chain().find_map(|error| error.downcast_ref::<RuntimeError>());
+    let message = known.map_or_else(|| message_of(error), ToString::to_string);
+    let kind = known.map_or_else(|| code_of(error).as_str(), RuntimeError::kind);
+    ended_event(session, "stopped", kind, message)
 }
 
 #[cfg(test)]

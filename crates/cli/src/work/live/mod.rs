@@ -8,7 +8,6 @@
 
 mod closing;
 mod heartbeat;
-mod last_event;
 mod output;
 mod show;
 
@@ -22,10 +21,9 @@ use backstitch::code::ErrorCode;
 use backstitch::view::JournalView;
 use serde_json::{Value, json};
 
-pub(crate) use closing::status_line;
+use closing::stopped_event;
+pub(crate) use closing::{INTERRUPTED, ended_event, status_line};
 use heartbeat::Heartbeat;
-use last_event::stopped_event;
-pub(crate) use last_event::{INTERRUPTED, ended_event};
 use output::OutputLines;
 
 use crate::error::ReportedError;

@@ -8,7 +8,6 @@
 //! interval without a hint. Between boundaries this process holds neither the session nor the directory.
 
 mod child;
-mod killed;
 mod quiet;
 mod recorder;
 mod tree;
@@ -76,7 +75,7 @@ impl GuardedCommand {
         let directory = std::env::current_dir()?.canonicalize()?;
         let place = OpenStore::existing_or_new_for(common, &directory, Some(&directory))?;
         super::install::collect(&place).await;
-        killed::record_killed(&place).await;
+        recorder::record_killed(&place).await;
         // The claim comes first: a session whose guard is killed always has one.
         let session = place.runtime.new_id()?;
         let running = RunningGuard::new(&place.directory, session, &directory)?;

@@ -1,4 +1,5 @@
-//! Records the boundaries of a guarded command. The session and its directory are held for one boundary at a time.
+//! Records the boundaries of a guarded command, and the gaps that killed guards left. The session and its directory are held
+//! for one boundary at a time.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,8 +12,8 @@ use backstitch::secrets::Secrets;
 use serde_json::{Map, Value, json};
 
 use crate::keys;
-use crate::open::guarded::{COMMAND, PATIENCE, command_line};
-use crate::open::place::{OpenStore, uncovered_paths};
+use crate::open::guarded::{COMMAND, KilledGuard, PATIENCE, command_line};
+use crate::open::place::{OpenStore, short, uncovered_paths};
 use crate::programs::guard::session;
 
 /// How long the last boundary waits for other processes.
@@ -154,4 +155,39 @@ pub(super) fn to_json(boundary: &ObservedBoundary) -> Value {
     let files: Vec<_> = boundary.changes.iter().take(MOST_REPORTED).collect();
     let more = boundary.changes.len() - files.len();
     json!({"position": boundary.position, "files": files, "more": more})
+}
+
+/// Records the gaps of guards that were killed. It is only about older sessions, so a failure is only said, and the next guard
+/// tries again.
+pub(super) async fn record_killed(place: &OpenStore) {
+    for killed in KilledGuard::all(&place.directory) {
+        let recorded = match &killed.command {
+            Some((session, directory)) if place.store.head(*session).await.is_ok() && directory.is_dir() => {
+                record_gap(place, *session, directory).await
+            }
+            // The session is gone, or never began.
+            _ => Ok(()),
+        };
+        match recorded {
+            Ok(()) => killed.clear(),
+            Err(error) => eprintln!("guard: the end of an earlier command could not be recorded: {error:#}"),
+        }
+    }
+}
+
+async fn record_gap(place: &OpenStore, session: SessionId, directory: &Path) -> anyhow::Result<()> {
+    let until = Instant::now() + PATIENCE;
+    let opened = session::open(place, COMMAND, session, directory, until).await?;
+    let text = "the guard was killed, or could not record the end; what the command did since is not divided"
+        .to_owned();
+    let done = async {
+        opened.gap(text).await?;
+        opened.boundary(Some("found later"), &*place.objects).await?;
+        opened.record_answer(None, EvaluationOutcome::Cancelled).await
+    };
+    let done = done.await;
+    opened.release().await?;
+    done?;
+    eprintln!("guard: the guard of session {} did not record its end; the log shows the gap", short(session));
+    Ok(())
 }
