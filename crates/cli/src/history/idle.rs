@@ -41,16 +41,6 @@ impl IdleSession {
         moved: Option<&MovedTo>,
     ) -> anyhow::Result<Self> {
         let (place, session) = OpenStore::with_session(common, session).await?;
-        Self::in_store(common, place, session, moved).await
-    }
-
-    /// Finds the files of a session. Fails if a process drives it.
-    pub(crate) async fn in_store(
-        common: &Common,
-        place: OpenStore,
-        session: SessionId,
-        moved: Option<&MovedTo>,
-    ) -> anyhow::Result<Self> {
         let view = place.view(session).await?;
         let definition = recorded_definition(&place, &view).await?;
         let mut current = definition.clone().unwrap_or_else(|| of_journal(&view));

@@ -17,7 +17,7 @@ use crate::error::{CommandError, ReportedError};
 use crate::history::idle::IdleSession;
 use crate::look::diff::named;
 use crate::open::file_names::in_session;
-use crate::open::place::{OpenStore, short};
+use crate::open::place::short;
 use crate::report::Report;
 use crate::terminal::style::{Role, Text};
 
@@ -50,9 +50,8 @@ pub(crate) struct Apply {
 
 impl Apply {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let (place, session) = OpenStore::with_session(common, Some(&self.session)).await?;
-        let directory = self.directory(&place.view(session).await?)?;
-        let opened = IdleSession::in_store(common, place, session, None).await?;
+        let opened = IdleSession::open(common, Some(&self.session), None).await?;
+        let directory = self.directory(&opened.view)?;
         let paths = self.paths.iter().map(|path| in_project(&opened.view, &directory, path));
         let paths = paths.collect::<Result<_, _>>()?;
         check_target(&directory)?;
@@ -65,7 +64,7 @@ impl Apply {
         let (resolution, dry_run) = (self.resolution(), self.dry_run);
         let project = self.to.map(Into::into);
         let options = ApplyOptions { direction, paths, resolution, dry_run, files, project };
-        let done = opened.place.runtime.apply(session, options).await?;
+        let done = opened.place.runtime.apply(opened.session, options).await?;
         let code = report(common, &done).print(common);
         if done.conflicts.is_empty() { Ok(code) } else { Err(conflict(common, &done)) }
     }

@@ -193,15 +193,8 @@ impl Hook {
         for text in gaps::take(binding.directory()) {
             session.gap(text).await?;
         }
-        let is_barrier = matches!(
-            report,
-            HookReport::Start
-                | HookReport::Prompt(_)
-                | HookReport::Answer { .. }
-                | HookReport::Interrupt
-                | HookReport::End
-        );
-        if is_barrier || matches!(report, HookReport::Before(_)) {
+        let ends_call = matches!(report, HookReport::After(..) | HookReport::Interrupted(..));
+        if !ends_call && !matches!(report, HookReport::SubAgentEnd(_) | HookReport::Nothing) {
             self.settle(session, event).await?;
         }
         match report {

@@ -90,31 +90,26 @@ impl Install {
             return self.write_plugin(common, &program, &project).await;
         }
         let (path, file) = HookFile::read(self.program, self.scope.scope(), &here, &memory())?;
-        if self.scope.scope() == Scope::Project {
+        let is_project = self.scope.scope() == Scope::Project;
+        let (program, flags) = (quoted(&program.to_string_lossy()), self.hook_flags());
+        let mut command = format!("{program} guard hook {}{flags}", self.program.name());
+        if is_project {
             let covered = uncovered_paths(common, &project).await;
             covered.context("this directory cannot be guarded, and nothing was changed")?;
-        }
-        let mut command = format!(
-            "{} guard hook {}{}",
-            quoted(&program.to_string_lossy()),
-            self.program.name(),
-            self.hook_flags()
-        );
-        if self.scope.scope() == Scope::Project {
             command.push_str(&store_option(common)?);
         }
         let changed = file.install(&command)?;
-        if self.scope.scope() == Scope::Project {
+        if is_project {
             add_to_excludes(&path)?;
         }
         // The first capture reads all files, so it is taken here and not by a hook; and after the settings are written, since
         // they may lie in the project.
-        let captured = capture(common, self.program, &project).await;
-        if self.scope.scope() == Scope::Project
-            && let Err(error) = captured
-        {
-            return Err(error.context("the hooks are installed, and the files could not be captured yet"));
-        }
+        let captured = match capture(common, self.program, &project).await {
+            Err(error) if is_project => {
+                return Err(error.context("the hooks are installed, and the files could not be captured yet"));
+            }
+            captured => captured,
+        };
         let trust = self.trust(&path, &here).await;
         let disabled_by = (self.program == Program::ClaudeCode).then(|| disabled_by(&here)).flatten();
         let (trusted, advice) = match &trust {
@@ -125,38 +120,35 @@ impl Install {
             "strict": self.strict, "covered": captured.is_ok(), "trusted": trusted, "advice": advice,
             "disabled_by": disabled_by});
         let state = if changed { "guarded from its next start" } else { "guarded already" };
-        let mut report = Report::new(&value).line(match &disabled_by {
+        let mut lines = vec![match &disabled_by {
             Some(settings) => format!(
                 "the hooks are in {}, and do NOT run: `disableAllHooks` in {} turns them off",
                 path.display(),
                 settings.display()
             ),
             None => format!("{} is {state}: the hooks are in {}", self.program.title(), path.display()),
-        });
-        if self.scope.scope() == Scope::Project {
-            report = report.line(format!(
-                "they run if it is started in {}; `--user` guards it everywhere",
-                here.display()
-            ));
+        }];
+        if is_project {
+            let here = here.display();
+            lines.push(format!("they run if it is started in {here}; `--user` guards it everywhere"));
         }
         match captured {
             Ok(paths) => {
-                report = report.line(format!("captured {}", project.display()));
+                lines.push(format!("captured {}", project.display()));
                 if let Some(paths) = listed(&paths) {
-                    report = report.line(format!("not covered, and never changed by a rewind: {paths}"));
+                    lines.push(format!("not covered, and never changed by a rewind: {paths}"));
                 }
             }
-            Err(error) => report = report.line(format!("{} is not covered: {error:#}", project.display())),
+            Err(error) => lines.push(format!("{} is not covered: {error:#}", project.display())),
         }
         if let Trust::Added(config) = &trust {
-            report = report.line(format!("Codex trusts them: their hashes are in {}", config.display()));
-            if self.scope.scope() == Scope::Project {
-                report = report.line(codex::PROJECT);
-            }
+            lines.push(format!("Codex trusts them: their hashes are in {}", config.display()));
+            lines.extend(is_project.then(|| codex::PROJECT.to_owned()));
         }
-        let report = advice.iter().flat_map(|advice| advice.lines()).fold(report, Report::line);
+        lines.extend(advice.iter().flat_map(|advice| advice.lines()).map(str::to_owned));
         let (log, opposite) = (common.hint("log"), common.hint(self.opposite()));
-        Ok(report.line(format!("`{log}` shows what it does; `{opposite}` removes the hooks")).print(common))
+        lines.push(format!("`{log}` shows what it does; `{opposite}` removes the hooks"));
+        Ok(Report::new(&value).lines(lines).print(common))
     }
 
     fn hook_flags(&self) -> String {
@@ -188,17 +180,17 @@ impl Install {
         let captured = capture(common, self.program, project).await;
         let value = json!({"v": 1, "program": self.program.name(), "plugin": marketplace, "strict": self.strict,
             "covered": captured.is_ok(), "commands": commands});
-        let report = Report::new(&value)
-            .line(format!("the plugin is in {}", marketplace.display()))
-            .line("install it for all projects with:");
-        let report = commands.iter().fold(report, |report, line| report.line(format!("  {line}")));
         let directory = quoted(&plugin.directory().to_string_lossy());
-        let report = report.line(format!("or try it once: claude --plugin-dir {directory}"));
-        let report = report.line(match captured {
-            Ok(_) => format!("captured {}", project.display()),
-            Err(error) => format!("{} is not covered: {error:#}", project.display()),
-        });
-        Ok(report.print(common))
+        Ok(Report::new(&value)
+            .line(format!("the plugin is in {}", marketplace.display()))
+            .line("install it for all projects with:")
+            .lines(commands.iter().map(|line| format!("  {line}")))
+            .line(format!("or try it once: claude --plugin-dir {directory}"))
+            .line(match captured {
+                Ok(_) => format!("captured {}", project.display()),
+                Err(error) => format!("{} is not covered: {error:#}", project.display()),
+            })
+            .print(common))
     }
 
     async fn trust(&self, settings: &Path, project: &Path) -> Trust {
@@ -240,14 +232,14 @@ impl Uninstall {
             Program::Codex => distrust(&path, &memory())?,
         };
         let value = json!({"v": 1, "program": self.program.name(), "settings": path, "removed": removed, "distrusted": distrusted});
-        let report = Report::new(&value).line(match removed {
-            true => format!("the hooks are removed from {}; recorded sessions stay", path.display()),
-            false => format!("{} holds no hooks of this command", path.display()),
-        });
-        let report = distrusted.iter().fold(report, |report, config| {
-            report.line(format!("their hashes are removed from {}", config.display()))
-        });
-        Ok(report.print(common))
+        let distrusted = distrusted.as_ref();
+        Ok(Report::new(&value)
+            .line(match removed {
+                true => format!("the hooks are removed from {}; recorded sessions stay", path.display()),
+                false => format!("{} holds no hooks of this command", path.display()),
+            })
+            .lines(distrusted.map(|config| format!("their hashes are removed from {}", config.display())))
+            .print(common))
     }
 }
 

@@ -24,8 +24,6 @@ const MOST_FILES: usize = 20;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AttachError {
     #[error("@{path} cannot be attached: {reason}")]
-    Unreadable { path: String, reason: std::io::Error },
-    #[error("@{path} cannot be attached: {reason}")]
     Refused { path: String, reason: String },
     #[error("{count} files are attached; the maximum is {MOST_FILES}")]
     TooMany { count: usize },
@@ -113,8 +111,8 @@ pub(super) fn mission<E: Into<anyhow::Error>>(
 
 /// Reads a file within the limits.
 fn read(path: &str) -> Result<Vec<u8>, AttachError> {
-    let unreadable = |reason| AttachError::Unreadable { path: path.to_owned(), reason };
     let refused = |reason: String| AttachError::Refused { path: path.to_owned(), reason };
+    let unreadable = |error: std::io::Error| refused(error.to_string());
     let found = resolved(path);
     // A pipe would block when it is opened.
     let metadata = std::fs::metadata(&found).map_err(unreadable)?;

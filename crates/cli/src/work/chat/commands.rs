@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use backstitch::agent_file::ModelName;
 use backstitch::host::one_line;
+use backstitch::id::SessionId;
 use backstitch::journal::Role;
 use backstitch::view::JournalView;
 use backstitch::{HistoryStep, OperationFiles, PointSpec, RewindOptions};
@@ -16,6 +17,7 @@ use crate::common::Common;
 use crate::history::restores::{self, RestoreCause};
 use crate::open::definition::{add_provider_of, with_served_models};
 use crate::open::holder::ensure_idle;
+use crate::open::place::OpenStore;
 use crate::terminal::number::{grouped, money};
 
 /// A command as it is typed in a shell, without the name of the program.
@@ -57,16 +59,8 @@ impl Conversation {
                 }
             }
             Slash::Rewind => self.rewind(&words).await?,
-            Slash::Undo => {
-                if self.view().await?.is_some() {
-                    self.travel(HistoryStep::Undo, "the latest rewind is undone").await?;
-                }
-            }
-            Slash::Redo => {
-                if self.view().await?.is_some() {
-                    self.travel(HistoryStep::Redo, "the rewind is repeated").await?;
-                }
-            }
+            Slash::Undo => self.travel(HistoryStep::Undo, "the latest rewind is undone").await?,
+            Slash::Redo => self.travel(HistoryStep::Redo, "the rewind is repeated").await?,
             Slash::Fork => self.outer("fork", words).await?,
             Slash::Diff => {
                 let words = if words.is_empty() { vec!["start".to_owned()] } else { words };
@@ -80,19 +74,24 @@ impl Conversation {
 
     /// Returns the view of the session. Without a session, says so and returns `None`.
     async fn view(&self) -> anyhow::Result<Option<JournalView>> {
-        let (Some(place), Some(session)) = (&self.place, self.session) else {
+        match self.begun() {
+            Some((place, session)) => Ok(Some(place.view(session).await?)),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the session, if the conversation has begun. Otherwise that is printed.
+    fn begun(&self) -> Option<(&OpenStore, SessionId)> {
+        let begun = self.place.as_ref().zip(self.session);
+        if begun.is_none() {
             println!("the conversation has not begun; type a message first");
-            return Ok(None);
-        };
-        Ok(Some(place.view(session).await?))
+        }
+        begun
     }
 
     /// Runs a command of the program on this session.
     async fn outer(&self, name: &str, words: Vec<String>) -> anyhow::Result<()> {
-        let Some(session) = self.session.filter(|_| self.place.is_some()) else {
-            println!("the conversation has not begun; type a message first");
-            return Ok(());
-        };
+        let Some((_, session)) = self.begun() else { return Ok(()) };
         let line = [name.to_owned(), session.to_string()].into_iter().chain(words);
         match CommandLine::try_parse_from(line) {
             Ok(command) => Box::pin(command.run(&self.common)).await.map(|_| ()),
@@ -137,7 +136,7 @@ impl Conversation {
 
     /// Rewinds to a point, or undoes or repeats a rewind.
     async fn travel(&mut self, step: HistoryStep, done: &str) -> anyhow::Result<()> {
-        let (Some(place), Some(session)) = (&self.place, self.session) else { return Ok(()) };
+        let Some((place, session)) = self.begun() else { return Ok(()) };
         ensure_idle(&self.common, place, session).await?;
         let files = self.files().await?;
         let files = files.map_or(OperationFiles::Untouched, OperationFiles::within);
