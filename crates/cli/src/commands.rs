@@ -93,10 +93,10 @@ pub(crate) enum Command {
     Resolve(people::decide::Resolve),
     /// Approve calls that wait for approval.
     #[command(after_help = "Examples:\n  backstitch approve 4f2a --all\n  backstitch approve 4f2a 9c41")]
-    Approve(people::approve::Approve),
+    Approve(people::decide::Approve),
     /// Deny calls that wait for approval.
     #[command(after_help = "Example:\n  backstitch deny 4f2a --all --reason \"Keep the old files\"")]
-    Deny(people::approve::Deny),
+    Deny(people::decide::Deny),
     /// Send a message to a session, also while another process runs it.
     #[command(after_help = "Example:\n  backstitch send 4f2a \"Skip the slow tests\"")]
     Send(people::say::Send),
@@ -122,7 +122,7 @@ pub(crate) enum Command {
     Export(store::export::Export),
     /// Import a session from a bundle.
     #[command(after_help = "Example:\n  backstitch import hem.bundle --workspace hem")]
-    Import(store::import::Import),
+    Import(store::export::Import),
     /// Copy a session to another store.
     #[command(after_help = "Example:\n  backstitch copy 4f2a --to other/store.db")]
     Copy(store::moving::Copy),

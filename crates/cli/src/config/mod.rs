@@ -13,7 +13,6 @@ pub(crate) mod edit;
 mod environment;
 mod error;
 mod layer;
-mod rules;
 mod settings;
 
 pub(crate) use environment::provider_address;

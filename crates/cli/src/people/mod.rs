@@ -1,6 +1,5 @@
 //! Commands with which people decide about calls and talk to a session.
 
-pub(crate) mod approve;
 pub(crate) mod decide;
 pub(crate) mod in_place;
 pub(crate) mod say;

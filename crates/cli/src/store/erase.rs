@@ -41,7 +41,7 @@ impl Redact {
         let place = open(common, mode)?;
         let session = place.session(Some(&self.session)).await?;
         let redacted = place.runtime.redact(session, value, mode).await?;
-        redaction_lines(&redacted).into_iter().fold(Report::new(&redacted), Report::line).print(common);
+        Report::new(&redacted).lines(redaction_lines(&redacted)).print(common);
         check_erasure(common, &redacted.content.erasure)
     }
 }
@@ -169,7 +169,7 @@ impl Remove {
         }
         let options = RemoveOptions { forks, mode: mode(self.dry_run) };
         let removed = place.runtime.remove(sessions, options).await?;
-        removal_lines(&removed).into_iter().fold(Report::new(&removed), Report::line).print(common);
+        Report::new(&removed).lines(removal_lines(&removed)).print(common);
         check_erasure(common, &removed.content.erasure)
     }
 }

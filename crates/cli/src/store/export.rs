@@ -1,20 +1,27 @@
-//! `export`: writes a session as a bundle, as a git repository or as Markdown.
+//! `export`: writes a session as a bundle, as a git repository or as Markdown. `import`: reads a bundle.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use backstitch::RuntimeError;
+use backstitch::code::ErrorCode;
+use backstitch::host::{DirectoryError, ImportOptions, SessionBundle};
 use backstitch::id::SessionId;
-use backstitch::report::GitExport;
+use backstitch::ports::Sandbox;
+use backstitch::report::{GitExport, SessionImport};
 use clap::Args;
+use serde::Serialize;
 use serde_json::json;
 
 use super::moving::{TransferLines, transfer_lines, written_to};
 use crate::common::{Common, quoted};
+use crate::error::CommandError;
+use crate::open::holder;
 use crate::open::new_file::write_new;
 use crate::open::place::{OpenStore, short};
 use crate::report::Report;
-use crate::terminal;
+use crate::{terminal, usage};
 
 #[derive(Args)]
 pub(crate) struct Export {
@@ -60,10 +67,9 @@ async fn bundle(common: &Common, place: &OpenStore, session: SessionId, path: &P
     if let Some(owner) = &exported.driver {
         eprintln!("session {} is driven by {owner}: the bundle holds its records of now", short(session));
     }
-    let lines = transfer_lines(&exported.transfer, "exported").into_iter();
-    let report = lines.fold(Report::new(&exported), Report::line);
     let name = quoted(&path.to_string_lossy());
-    report
+    Report::new(&exported)
+        .lines(transfer_lines(&exported.transfer, "exported"))
         .line(written_to(path, exported.bytes))
         .line(format!("`backstitch import {name}` imports it elsewhere"))
         .print(common);
@@ -79,22 +85,14 @@ async fn repository(
     let exported = place.runtime.export_git(session, path).await.with_context(|| unexported(session))?;
     let GitExport { commits, left_out, uncovered, pruned_calls, .. } = &exported;
     let id = short(session);
-    let mut report = Report::new(&exported).line(format!(
-        "{} commits of session {id} in {}",
-        commits.len(),
-        path.display()
-    ));
-    for one in left_out {
-        report = report.line(format!("left out: {} ({})", one.path, one.reason));
-    }
-    for one in uncovered {
-        report = report.line(format!("not covered: {} ({})", one.path, one.reason));
-    }
-    if !pruned_calls.is_empty() {
-        let calls = pruned_calls.len();
-        report = report.line(format!("left out: the files of {calls} calls, which retention has deleted"));
-    }
-    report.print(common);
+    let calls = pruned_calls.len();
+    let pruned = format!("left out: the files of {calls} calls, which retention has deleted");
+    Report::new(&exported)
+        .line(format!("{} commits of session {id} in {}", commits.len(), path.display()))
+        .lines(left_out.iter().map(|one| format!("left out: {} ({})", one.path, one.reason)))
+        .lines(uncovered.iter().map(|one| format!("not covered: {} ({})", one.path, one.reason)))
+        .lines((calls > 0).then_some(pruned))
+        .print(common);
     Ok(())
 }
 
@@ -115,4 +113,109 @@ async fn document(common: &Common, place: &OpenStore, session: SessionId, path: 
         terminal::data(text);
     }
     Ok(())
+}
+
+#[derive(Args)]
+pub(crate) struct Import {
+    /// Bundle that `export --bundle` has written.
+    file: PathBuf,
+    /// Directory in which the session continues. It must be new or empty, or hold nothing but files of the
+    /// session; the missing files are written to it. Default: the recorded directory, and no file is written.
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+}
+
+/// What was imported, and the command that continues it.
+#[derive(Serialize)]
+struct ImportedSession<'a> {
+    #[serde(flatten)]
+    imported: &'a SessionImport,
+    next: &'a str,
+}
+
+impl Import {
+    pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let mut lines = TransferLines::new();
+        let bundle = SessionBundle::open(&self.file, &mut |step| lines.report(step)).await;
+        let bundle = bundle.with_context(|| self.unimported())?;
+        let here = std::env::current_dir()?;
+        if let Some(directory) = &self.workspace {
+            if !bundle.has_files() {
+                return usage::refuse("the session has no files, so `--workspace` does not apply");
+            }
+            std::fs::create_dir_all(directory)
+                .with_context(|| format!("the workspace {} cannot be created", directory.display()))?;
+        }
+        let place = OpenStore::existing_or_new_for(
+            common,
+            self.workspace.as_deref().unwrap_or(&here),
+            self.workspace.as_deref(),
+        )?;
+        let common = &common.naming(&place.address);
+        let own = common.config.strongest(|settings| settings.sandbox.clone());
+        let sandbox = own.unwrap_or_else(Sandbox::workspace);
+        let options = ImportOptions { workspace: self.workspace.clone(), sandbox };
+        let mut lines = TransferLines::new();
+        let imported = place.runtime.import(&bundle, options, &mut |step| lines.report(step)).await;
+        let imported = imported.map_err(|error| self.explain(common, bundle.session(), error))?;
+        Ok(report(common, &imported).print(common))
+    }
+
+    fn unimported(&self) -> String {
+        format!("{} cannot be imported", self.file.display())
+    }
+
+    /// Adds the commands that help to an error.
+    fn explain(&self, common: &Common, session: SessionId, error: RuntimeError) -> anyhow::Error {
+        let id = short(session);
+        if let RuntimeError::OpenDirectory(DirectoryError::OtherFiles { directory, .. }) = &error {
+            let message = format!("{error}. The session was imported, and no file was written");
+            let adopt = format!("resume {id} --workspace {}", quoted(&directory.to_string_lossy()));
+            let hint = format!(
+                "name an empty directory, or continue with the files as they are: `{}`",
+                common.hint(adopt)
+            );
+            return CommandError::new(error.code(), message).with_hint(hint).into();
+        }
+        if error.code() == ErrorCode::SessionHeld {
+            let hint = holder::hint(common, session);
+            return CommandError::new(error.code(), error.to_string()).with_hint(hint).into();
+        }
+        anyhow::Error::from(error).context(self.unimported())
+    }
+}
+
+/// Describes what was imported, what it would do here, and the command that continues it.
+fn report(common: &Common, imported: &SessionImport) -> Report {
+    let session = short(imported.transfer.content.session);
+    let directory = imported.workspace.as_ref();
+    let exists = directory.is_none_or(|directory| directory.is_dir());
+    let next = match exists {
+        true => common.hint(format_args!("resume {session}")),
+        false => common.hint(format_args!("resume {session} --workspace DIR")),
+    };
+    let mut lines = transfer_lines(&imported.transfer, "imported");
+    if !imported.rights.is_empty() {
+        lines.push("its agent:".to_owned());
+        lines.extend(imported.rights.iter().map(|line| format!("  {line}")));
+    }
+    for rule in &imported.removed_rules {
+        lines.push(format!("its rule about approvals does not hold here: {rule}"));
+    }
+    match directory {
+        Some(directory) if exists => lines.push(format!("its files are in {}", directory.display())),
+        Some(directory) => lines.push(format!(
+            "it worked in {}, which does not exist here; DIR is a new directory",
+            directory.display()
+        )),
+        None => {}
+    }
+    lines.push(match imported.rights.is_empty() {
+        true => "another program started it, and has to continue it".to_owned(),
+        false => format!(
+            "`{next}` continues it, with your keys and permissions; `{}` shows it first",
+            common.hint(format_args!("show {session}"))
+        ),
+    });
+    Report::new(&ImportedSession { imported, next: &next }).lines(lines)
 }

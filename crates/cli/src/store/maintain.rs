@@ -44,21 +44,24 @@ impl Salvage {
         let salvaged = salvaged
             .with_context(|| format!("{from} cannot be salvaged"))
             .map_err(|error| unsalvageable(common, error))?;
-        let (content, mut report) = (&salvaged.content, Report::new(&salvaged));
-        for one in &content.sessions {
+        let content = &salvaged.content;
+        let sessions = content.sessions.iter().map(|one| {
             let (id, records) = (short(one.session), counted(one.records, "record"));
-            report = report.line(match &one.lost {
+            match &one.lost {
                 None => format!("{id}: whole, {records}"),
                 Some(lost) => format!(
                     "{id}: {records}; {} from position {} on are lost ({})",
                     lost.records, lost.position, lost.reason
                 ),
-            });
-        }
+            }
+        });
         let objects = counted(content.objects, "object");
-        report = report.line(format!("{objects} kept, {} lost", content.lost_objects.len()));
-        report = content.notes.iter().cloned().fold(report, Report::line);
-        Ok(report.line(format!("written to {}", self.to.display())).print(common))
+        Ok(Report::new(&salvaged)
+            .lines(sessions)
+            .line(format!("{objects} kept, {} lost", content.lost_objects.len()))
+            .lines(content.notes.iter().cloned())
+            .line(format!("written to {}", self.to.display()))
+            .print(common))
     }
 }
 
@@ -103,25 +106,20 @@ impl Gc {
         if let Some(Erasure::Pending { reason }) = &collected.erasure {
             eprintln!("warning: the store's files may still hold expired sessions: {reason}");
         }
-        let mut report = Report::new(&collected);
-        let verb = if self.dry_run { "would expire" } else { "expired" };
-        for session in &collected.expired {
-            report = report.line(format!("{}: {verb}", short(session)));
-        }
-        report = remainders::lines(&collected.left, self.dry_run).fold(report, Report::line);
-        for freed in &collected.content.freed {
+        let (expired, freed) =
+            if self.dry_run { ("would expire", "would be freed") } else { ("expired", "freed") };
+        let objects = collected.content.freed.iter().map(|freed| {
             let session = freed.session.map_or_else(|| "no session".to_owned(), short);
-            report = report.line(format!(
-                "{session}: {} ({}), {}",
-                counted(freed.objects, "object"),
-                freed.kind.as_str(),
-                counted(freed.bytes, "byte")
-            ));
-        }
-        let verb = if self.dry_run { "would be freed" } else { "freed" };
-        let freed = counted(collected.freed_bytes, "byte");
-        let kept = collected.content.kept_bytes;
-        Ok(report.line(format!("{freed} {verb}, {kept} kept")).print(common))
+            let (objects, bytes) = (counted(freed.objects, "object"), counted(freed.bytes, "byte"));
+            format!("{session}: {objects} ({}), {bytes}", freed.kind.as_str())
+        });
+        let (bytes, kept) = (counted(collected.freed_bytes, "byte"), collected.content.kept_bytes);
+        Ok(Report::new(&collected)
+            .lines(collected.expired.iter().map(|session| format!("{}: {expired}", short(session))))
+            .lines(remainders::lines(&collected.left, self.dry_run))
+            .lines(objects)
+            .line(format!("{bytes} {freed}, {kept} kept"))
+            .print(common))
     }
 }
 
@@ -151,7 +149,7 @@ impl Verify {
             true => place.runtime.repair(&mut progress).await?,
             false => place.runtime.verify(&mut progress).await?,
         };
-        self.lines(common, &check).into_iter().fold(Report::new(&check), Report::line).print(common);
+        Report::new(&check).lines(self.lines(common, &check)).print(common);
         Ok(if check.sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 

@@ -2,7 +2,6 @@
 
 pub(crate) mod erase;
 pub(crate) mod export;
-pub(crate) mod import;
 pub(crate) mod maintain;
 pub(crate) mod moving;
 pub(crate) mod remainders;

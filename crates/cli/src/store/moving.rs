@@ -69,8 +69,7 @@ impl Copy {
         let copied = place.runtime.copy(session, &target.runtime, &mut |step| lines.report(step)).await;
         let copied = copied.with_context(|| format!("session {session} cannot be copied"))?;
         let next = other.hint(format_args!("resume {}", short(session)));
-        let lines = transfer_lines(&copied.transfer, "copied").into_iter();
-        let report = lines.fold(Report::new(&copied), Report::line);
+        let report = Report::new(&copied).lines(transfer_lines(&copied.transfer, "copied"));
         Ok(report.line(format!("`{next}` continues it there")).print(common))
     }
 }

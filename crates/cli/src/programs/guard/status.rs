@@ -210,6 +210,6 @@ impl Status {
             let (count, log) = (counted(sessions.len(), "session"), format!("log {}", short(latest)));
             lines.push(format!("{count} recorded; `{}` shows the latest", common.hint(log)));
         }
-        Ok(lines.into_iter().fold(Report::new(&value), Report::line).print(common))
+        Ok(Report::new(&value).lines(lines).print(common))
     }
 }
