@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use backstitch::RuntimeError;
 use backstitch::agent_file::AgentFileError;
-use backstitch::code::ErrorCode;
+pub(crate) use backstitch::code::ErrorCode;
 use backstitch::host::{DirectoryError, FindError};
 use backstitch::ports::{OpenError, PolicyError, ProcessError, SelectError, StoreError, WorkspaceError};
 use backstitch::redaction::ValueRefused;

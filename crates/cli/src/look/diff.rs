@@ -3,13 +3,12 @@
 use std::process::ExitCode;
 
 use backstitch::PointSpec;
-use backstitch::code::ErrorCode;
 use backstitch::ports::{ChangeKind, PathChange};
 use backstitch::report::{ChangedFile, DiffReport, FileDetail};
 use clap::Args;
 
 use crate::common::{Common, counted};
-use crate::error::CommandError;
+use crate::error::{CommandError, ErrorCode};
 use crate::open::file_names::{FileAtPoint, in_session};
 use crate::open::place::{OpenStore, short};
 use crate::report::{Report, ReportLine};

@@ -3,11 +3,10 @@
 use std::str::FromStr;
 
 use backstitch::PointSpec;
-use backstitch::code::ErrorCode;
 use backstitch::host::SessionAt;
 use backstitch::report::{CallReport, FileDetail};
 
-use crate::error::{CommandError, code_of};
+use crate::error::{CommandError, ErrorCode, code_of};
 use crate::open::place::OpenStore;
 
 /// A call or a point, as the command line names it.

@@ -1,11 +1,10 @@
 //! The process that drives a session.
 
-use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
 
 use super::place::{OpenStore, short};
 use crate::common::Common;
-use crate::error::CommandError;
+use crate::error::{CommandError, ErrorCode};
 
 /// Ensures that no process drives a session, before its files are opened.
 pub(crate) async fn ensure_idle(

@@ -6,9 +6,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use anyhow::Context as _;
-use backstitch::code::ErrorCode;
 
-use crate::error::CommandError;
+use crate::error::{CommandError, ErrorCode};
 
 /// Creates a file with a mode. An existing one is never overwritten.
 pub(crate) fn write_new(path: &Path, text: &str, mode: u32) -> anyhow::Result<()> {

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use backstitch::code::ErrorCode;
 use backstitch::host::{OpenedWorkspace, WorkspaceEvent, check_apart};
 use backstitch::id::SessionId;
 use backstitch::ports::{Objects, OpenError, Owner, Store, StoreAdmin, Workspace};
@@ -13,7 +12,7 @@ use backstitch::{Agent, Runtime, RuntimeError};
 
 use super::trusted;
 use crate::common::Common;
-use crate::error::CommandError;
+use crate::error::{CommandError, ErrorCode};
 use crate::terminal;
 
 /// An open store, and a runtime over it.

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use backstitch::code::ErrorCode;
 use backstitch::host::{IdPart, check_arguments, find_call};
 use backstitch::id::{CallId, SessionId};
 use backstitch::journal::{Decision, PauseReason};
@@ -13,7 +12,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
 
 use crate::common::Common;
-use crate::error::CommandError;
+use crate::error::{CommandError, ErrorCode};
 use crate::history::idle::IdleSession;
 use crate::history::restores::{self, RestoreCause};
 use crate::open::definition::build_agent;

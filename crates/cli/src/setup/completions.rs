@@ -5,7 +5,6 @@
 
 use std::process::ExitCode;
 
-use backstitch::code::ErrorCode;
 use backstitch::host::one_line;
 use backstitch::ports::{IndexedSession, SessionOrder, SessionQuery};
 use clap::builder::PossibleValuesParser;
@@ -14,7 +13,7 @@ use clap_complete::env::Shells;
 use clap_complete::{ArgValueCandidates, CompletionCandidate};
 
 use crate::common::Common;
-use crate::error::CommandError;
+use crate::error::{CommandError, ErrorCode};
 use crate::open::place::{OpenStore, short};
 use crate::terminal;
 

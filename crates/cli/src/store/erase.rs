@@ -4,7 +4,6 @@ use std::io::{IsTerminal as _, Read as _};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use backstitch::code::ErrorCode;
 use backstitch::host::{IdPart, RemoveOptions};
 use backstitch::id::SessionId;
 use backstitch::ports::{Erasure, ErasureMode, ForkRemoval, RemovalReport};
@@ -14,7 +13,7 @@ use clap::Args;
 
 use super::remainders;
 use crate::common::{Common, counted};
-use crate::error::{CommandError, ReportedError, code_of};
+use crate::error::{CommandError, ErrorCode, ReportedError, code_of};
 use crate::open::place::{OpenStore, short};
 use crate::report::Report;
 use crate::terminal;

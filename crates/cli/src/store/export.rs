@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use backstitch::RuntimeError;
-use backstitch::code::ErrorCode;
 use backstitch::host::{DirectoryError, ImportOptions, SessionBundle};
 use backstitch::id::SessionId;
 use backstitch::ports::Sandbox;
@@ -16,7 +15,7 @@ use serde_json::json;
 
 use super::moving::{TransferLines, transfer_lines, written_to};
 use crate::common::{Common, quoted};
-use crate::error::CommandError;
+use crate::error::{CommandError, ErrorCode};
 use crate::open::holder;
 use crate::open::new_file::write_new;
 use crate::open::place::{OpenStore, short};

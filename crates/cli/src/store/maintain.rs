@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use backstitch::code::ErrorCode;
 use backstitch::host::{CollectOptions, IndexProgress};
 use backstitch::ports::{Erasure, GcMode, IndexedStatus};
 use backstitch::report::{StoreCheck, WrongSnapshot};
@@ -13,7 +12,7 @@ use clap::Args;
 
 use super::remainders;
 use crate::common::{Common, counted};
-use crate::error::{CommandError, code_of, message_of};
+use crate::error::{CommandError, ErrorCode, code_of, message_of};
 use crate::open::place::{OpenStore, short};
 use crate::open::progress::ProgressLines;
 use crate::report::Report;

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use backstitch::Runtime;
-use backstitch::code::ErrorCode;
 use backstitch::ports::{BackupProgress, SessionRole, TransferOutcome, TransferProgress, TransferStep};
 use backstitch::report::SessionTransfer;
 use backstitch::stores::StoreAddress;
@@ -13,7 +12,7 @@ use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use clap::{Args, ValueHint};
 
 use crate::common::{Common, counted};
-use crate::error::CommandError;
+use crate::error::{CommandError, ErrorCode};
 use crate::open::place::{OpenStore, short};
 use crate::open::progress::ProgressLines;
 use crate::report::Report;

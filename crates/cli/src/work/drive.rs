@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use backstitch::agent_file::BuiltAgent;
-use backstitch::code::ErrorCode;
 use backstitch::host::{DriftPolicy, Fidelity};
 use backstitch::ports::SandboxMode;
 use backstitch::{ResumeOptions, RuntimeError};
@@ -15,7 +14,7 @@ use super::driving::{DrivenSession, NewSession, StartedSession, Stopper};
 use super::ending::finish;
 use super::live::Screen;
 use crate::common::Common;
-use crate::error::CommandError;
+use crate::error::{CommandError, ErrorCode};
 use crate::history::isolated::{copy_event, copy_lines};
 use crate::look::list::tag;
 use crate::open::definition::{

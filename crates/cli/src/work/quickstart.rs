@@ -9,13 +9,12 @@ use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use backstitch::code::ErrorCode;
 use clap::Args;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::common::{Common, quoted};
-use crate::error::CommandError;
+use crate::error::{CommandError, ErrorCode};
 use crate::open::place::short;
 use crate::report::Report;
 

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use backstitch::code::ErrorCode;
 use backstitch::host::undoable_apply;
 use backstitch::ports::{ConflictKind, ConflictResolution, FilePath, MovedBranch};
 use backstitch::report::ApplyReport;
@@ -13,7 +12,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::common::{Common, counted, quoted};
-use crate::error::{CommandError, ReportedError};
+use crate::error::{CommandError, ErrorCode, ReportedError};
 use crate::history::idle::IdleSession;
 use crate::look::diff::named;
 use crate::open::file_names::in_session;

@@ -2,7 +2,6 @@
 
 use anyhow::Context as _;
 use backstitch::agent_file::{AgentDefinition, AgentFileError, AnswerMode, DataDefinition, ToolChoice};
-use backstitch::code::ErrorCode;
 use backstitch::journal::Effect;
 use backstitch::ports::{Sandbox, SandboxMode, SandboxSockets};
 use backstitch::stores::StoreAddress;
@@ -11,7 +10,7 @@ use serde_json::Value;
 use super::flags::{AgentFlags, Mode, ModelNeed, Network, ShellEffect, Sockets};
 use crate::common::Common;
 use crate::config::{ApproveSetting, Config, provider_address, user_directory};
-use crate::error::CommandError;
+use crate::error::{CommandError, ErrorCode};
 use crate::instructions;
 use crate::open::confinement;
 use crate::open::trusted::{self, NewAgent};

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use backstitch::code::ErrorCode;
 use backstitch::host::observed_origin;
 use backstitch::view::JournalView;
 use serde_json::Value;
@@ -11,7 +10,7 @@ use super::processes;
 use super::running::RunningGuard;
 use super::tags::{COMMAND, COMMAND_VARIABLE, PROGRAM};
 use crate::common::quoted;
-use crate::error::CommandError;
+use crate::error::{CommandError, ErrorCode};
 use crate::open::place::short;
 
 /// A session that records a command.

@@ -5,7 +5,6 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use backstitch::code::ErrorCode;
 use backstitch::host::{observed_agent, observed_origin, observed_prompt_id};
 use backstitch::id::SessionId;
 use backstitch::journal::{EvaluationOutcome, InnerMessage, Role};
@@ -23,7 +22,7 @@ use super::command::{CommandSession, busy};
 use super::processes;
 use super::tags::{CONVERSATION, PERMISSION_MODE, PROGRAM};
 use crate::common::{Common, quoted};
-use crate::error::CommandError;
+use crate::error::{CommandError, ErrorCode};
 use crate::keys;
 use crate::open::place::short;
 

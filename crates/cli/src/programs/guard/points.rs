@@ -6,7 +6,6 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use backstitch::code::ErrorCode;
 use backstitch::filesystem::format;
 use backstitch::host::one_line;
 use backstitch::id::SessionId;
@@ -21,7 +20,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::common::{Common, counted};
-use crate::error::CommandError;
+use crate::error::{CommandError, ErrorCode};
 use crate::history::travel;
 use crate::open::guarded::{Binding, GuardedSession, is_guarded};
 use crate::open::place::{OpenStore, short};

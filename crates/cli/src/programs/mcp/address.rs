@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use backstitch::agent_file::SERVER_TOKEN_VARIABLE;
-use backstitch::code::ErrorCode;
 use backstitch_mcp::{AccessToken, HttpAccess};
 use clap::Args;
 use tokio::net::TcpListener;
 
 use crate::common::quoted;
-use crate::error::CommandError;
+use crate::error::{CommandError, ErrorCode};
 use crate::keys;
 use crate::usage::{self, Usage};
 

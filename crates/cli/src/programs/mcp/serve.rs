@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::Context as _;
 use backstitch::agent_file::{AgentDefinition, BuildOptions, SERVER_TOKEN_VARIABLE, Span};
-use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
 use backstitch::message::PolicyName;
 use backstitch_mcp::{ApprovalBy, ApprovalSettings, ServeError, ToolServer};
@@ -25,7 +24,7 @@ use super::presence::Presence;
 use super::served::ServedSessions;
 use super::siblings::sessions;
 use crate::common::Common;
-use crate::error::CommandError;
+use crate::error::{CommandError, ErrorCode};
 use crate::keys;
 use crate::open::definition::{AgentFlags, ModelNeed, changed_tools, definition_of, pin_servers};
 use crate::open::place::OpenStore;

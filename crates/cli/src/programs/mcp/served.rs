@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use backstitch::agent_file::AgentDefinition;
-use backstitch::code::ErrorCode;
 use backstitch::host::{OutsideCalls, OutsideMemory};
 use backstitch::id::SessionId;
 use backstitch::journal::Note;
@@ -20,7 +19,7 @@ use tokio::time::Instant;
 use super::SERVED;
 use super::presence::Presence;
 use super::siblings::{SiblingCalls, sessions};
-use crate::error::{CommandError, code_of};
+use crate::error::{CommandError, ErrorCode, code_of};
 use crate::open::place::{OpenStore, short, uncovered};
 
 /// How often it tries.

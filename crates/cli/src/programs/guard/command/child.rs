@@ -9,7 +9,6 @@ use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 
 use anyhow::Context as _;
-use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
 use rustix::process::{Pid, Signal, getpgrp, kill_process};
 use rustix::termios::tcgetpgrp;
@@ -17,7 +16,7 @@ use tokio::process::{Child, Command};
 use tokio::signal::unix::SignalKind;
 use tokio::task::JoinHandle;
 
-use crate::error::CommandError;
+use crate::error::{CommandError, ErrorCode};
 use crate::keys;
 use crate::open::guarded::COMMAND_VARIABLE;
 use crate::open::signals::Signals;
