@@ -40,7 +40,9 @@ impl Explain {
         let _pager = Pager::new();
         match &self.code {
             Some(word) => explain(word, as_json)?,
-            None if as_json => ErrorCode::ALL.iter().for_each(|code| list(*code)),
+            None if as_json => ErrorCode::ALL.iter().for_each(|code| {
+                println!("{}", json!({"v": 1, "code": code.as_str(), "summary": code.summary()}));
+            }),
             None => table(),
         }
         Ok(ExitCode::SUCCESS)
@@ -60,10 +62,6 @@ fn explain(word: &str, as_json: bool) -> Result<(), Usage> {
         print_page(page);
     }
     Ok(())
-}
-
-fn list(code: ErrorCode) {
-    println!("{}", json!({"v": 1, "code": code.as_str(), "summary": code.summary()}));
 }
 
 /// Prints all codes.

@@ -112,8 +112,7 @@ impl Ledger {
             self.of(root).into_iter().rev().flat_map(|entry| entry.files.clone()).collect();
         all.extend(files.clone());
         let Ok(directory) = Project::at(root) else { return };
-        self.directories
-            .retain(|entry| entry.directory.path() != root && !entry.directory.is_same(&directory));
+        self.revoke(root);
         self.directories.push(TrustedDirectory { directory, files: all });
     }
 

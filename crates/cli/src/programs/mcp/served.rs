@@ -63,17 +63,13 @@ impl ServedSessions {
     pub(super) async fn open(self: Arc<Self>, id: Option<String>) -> anyhow::Result<OpenCalls> {
         let until = Instant::now() + self.wait;
         let calls = self.claim(self.own, until).await?;
-        let session = match self.session_of(&calls, id.as_deref()).await {
-            Ok(session) => session,
-            Err(error) => {
-                self.release(self.own, calls).await;
-                return Err(error);
-            }
-        };
-        if session == self.own {
-            return Ok(self.opened(session, calls));
+        let found = self.session_of(&calls, id.as_deref()).await;
+        if found.as_ref().is_ok_and(|session| *session == self.own) {
+            let own = self.own;
+            return Ok(self.opened(own, calls));
         }
         self.release(self.own, calls).await;
+        let session = found?;
         let calls = self.claim(session, until).await?;
         Ok(self.opened(session, calls))
     }

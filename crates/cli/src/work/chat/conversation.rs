@@ -68,14 +68,8 @@ impl Conversation {
             let definition = pin_servers(common, flags.definition(common)?).await?;
             let definition = with_served_models(common, definition).await;
             let built = agent_of(common, &definition)?;
-            return Ok(Self {
-                common: common.clone(),
-                place: None,
-                definition,
-                built,
-                session: None,
-                project: None,
-            });
+            let common = common.clone();
+            return Ok(Self { common, place: None, definition, built, session: None, project: None });
         };
         let (place, session) = OpenStore::with_session(common, Some(name)).await?;
         ensure_idle(common, &place, session).await?;

@@ -57,9 +57,8 @@ pub(crate) struct GuardedCommand {
 /// How changes are noticed.
 struct ChangeDetector {
     tree: CoveredTree,
-    watcher: Option<Watcher>,
-    /// Why there is no watcher.
-    reason: Option<String>,
+    /// The watcher, or why there is none.
+    watcher: Result<Watcher, String>,
     /// Time between two looks without a watcher.
     interval: Duration,
     next_scan: Instant,
@@ -157,26 +156,22 @@ impl ChangeDetector {
             Some(name) => Err(format!("a watcher does not see everything on {name}")),
             None => Watcher::start(&tree),
         };
-        let (watcher, reason) = match watcher {
-            Ok(watcher) => (Some(watcher), None),
-            Err(reason) => (None, Some(reason)),
-        };
         let stamp = tree.stamp();
-        let mut detector = Self { tree, watcher, reason, interval, next_scan: Instant::now(), stamp };
+        let mut detector = Self { tree, watcher, interval, next_scan: Instant::now(), stamp };
         detector.plan();
         detector
     }
 
     fn plan(&mut self) {
-        let after = if self.watcher.is_some() { LOOK_ANYWAY.max(self.interval) } else { self.interval };
+        let after = if self.watcher.is_ok() { LOOK_ANYWAY.max(self.interval) } else { self.interval };
         self.next_scan = Instant::now() + after;
     }
 
     /// Completes when the watcher has seen a change; never without one.
     async fn hint(&self) {
         match &self.watcher {
-            Some(watcher) => watcher.hint().await,
-            None => std::future::pending().await,
+            Ok(watcher) => watcher.hint().await,
+            Err(_) => std::future::pending().await,
         }
     }
 
@@ -191,13 +186,9 @@ impl ChangeDetector {
     /// Watches directories that are new. If that fails, files are looked at in intervals from then on.
     fn refresh(&mut self, recorder: &mut Recorder) {
         self.tree.set_uncovered(&recorder.uncovered);
-        let problem = match &self.watcher {
-            Some(watcher) => watcher.refresh(&self.tree).err(),
-            None => None,
-        };
-        if let Some(problem) = problem {
-            self.watcher = None;
-            self.reason = Some(problem);
+        let watcher = self.watcher.as_ref().ok();
+        if let Some(problem) = watcher.and_then(|watcher| watcher.refresh(&self.tree).err()) {
+            self.watcher = Err(problem);
             self.plan();
             recorder.note(&self.text().unwrap_or_default());
         }
@@ -205,7 +196,7 @@ impl ChangeDetector {
 
     /// Says that there is no watcher.
     fn text(&self) -> Option<String> {
-        let reason = self.reason.as_ref()?;
+        let reason = self.watcher.as_ref().err()?;
         Some(format!("files are looked at every {:?}: {reason}", self.interval))
     }
 }
@@ -225,7 +216,7 @@ fn report(common: &Common, recorder: &Recorder, detector: &ChangeDetector, endin
         eprintln!(
             "{}",
             json!({"v": 1, "session": session, "exit_code": ending.code(), "signal": ending.signal(), "boundaries": boundaries,
-                "watched": detector.watcher.is_some(), "reason": detector.reason, "problems": recorder.problems})
+                "watched": detector.watcher.is_ok(), "reason": detector.watcher.as_ref().err(), "problems": recorder.problems})
         );
         return;
     }
