@@ -17,7 +17,7 @@ pub(crate) struct Send {
     text: String,
 }
 
-/// A session to cancel or to pause.
+// A session to cancel or to pause. The help is that of the command.
 #[derive(Args)]
 pub(crate) struct Interrupt {
     /// Session id, or at least 4 characters of its beginning or end.
