@@ -11,8 +11,7 @@ use clap::error::ErrorKind;
 use clap::{Parser, ValueEnum as _};
 
 use crate::error::{print_code, print_event};
-use crate::terminal::pager::{self, Pager};
-use crate::terminal::style::{self, ColorChoice, Role, Text};
+use crate::terminal::{ColorChoice, Pager, Role, Text, pager, style};
 use crate::{help, terminal};
 
 /// Parses the arguments. If there is nothing to run, the reason is printed, and its exit code is returned.

@@ -11,8 +11,7 @@ use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use clap::{Args, Parser, ValueHint};
 
 use crate::config::{Config, ConfigError, PagerSetting};
-use crate::terminal::style::{self, ColorChoice};
-use crate::terminal::{self, pager};
+use crate::terminal::{self, ColorChoice, pager, style};
 
 /// Options of every command.
 #[derive(Args, Clone)]

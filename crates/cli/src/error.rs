@@ -20,8 +20,7 @@ use serde_json::json;
 
 use crate::common::Common;
 use crate::config::ConfigError;
-use crate::terminal;
-use crate::terminal::style::{Role, Text};
+use crate::terminal::{self, Role, Text};
 use crate::trust::TrustError;
 use crate::usage::Usage;
 

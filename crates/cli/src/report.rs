@@ -6,8 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::common::Common;
-use crate::terminal;
-use crate::terminal::style::Text;
+use crate::terminal::{self, Text};
 
 /// The result of a command, in both forms.
 pub(crate) struct Report {

@@ -10,7 +10,7 @@ use toml::Value;
 use super::error::ConfigError;
 use super::layer::{Entry, Layer, Origin};
 use super::settings::{ApproveSetting, PagerSetting, Settings};
-use crate::terminal::style::ColorChoice;
+use crate::terminal::ColorChoice;
 
 /// Variables, and the settings that they stand for.
 pub(super) const VARIABLES: [(&str, &str); 8] = [

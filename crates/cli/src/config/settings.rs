@@ -12,7 +12,7 @@ use backstitch::stores::StoreAddress;
 use serde::Deserialize;
 use toml::Value;
 
-use crate::terminal::style::ColorChoice;
+use crate::terminal::ColorChoice;
 
 /// Keys that only the user may set.
 pub(super) const USER_ONLY: [(&str, &str); 5] = [

@@ -12,7 +12,7 @@ use super::idle::recorded_definition;
 use super::travel::effect_lines;
 use crate::common::Common;
 use crate::open::guarded::{CommandSession, GuardedSession};
-use crate::open::place::{OpenStore, short};
+use crate::open::{OpenStore, short};
 use crate::report::Report;
 
 #[derive(Args)]

@@ -17,8 +17,7 @@ use crate::common::Common;
 use crate::error::code_of;
 use crate::open::definition::{MovedTo, definition_of};
 use crate::open::guarded::{GuardedSession, kept_files};
-use crate::open::holder::ensure_idle;
-use crate::open::place::OpenStore;
+use crate::open::{OpenStore, ensure_idle};
 
 /// A session whose history or files change, and where its files are.
 pub(crate) struct IdleSession {

@@ -10,7 +10,7 @@ use backstitch::report::RestoredFiles;
 use serde_json::{Value, json};
 
 use crate::common::Common;
-use crate::open::place::short;
+use crate::open::short;
 
 /// Maximum number of files that are listed for people. Programs get all that are recorded.
 const MOST_NAMED: usize = 50;

@@ -14,9 +14,8 @@ use super::restores::{self, RestoreCause, left_alone};
 use crate::common::Common;
 use crate::look::diff::named;
 use crate::open::definition::MovedTo;
-use crate::open::file_names::in_session_or_whole;
 use crate::open::guarded::{CommandSession, ContinueCommand, GuardedSession, is_guarded};
-use crate::open::place::{listed, short};
+use crate::open::{in_session_or_whole, listed, short};
 use crate::report::Report;
 use crate::usage;
 

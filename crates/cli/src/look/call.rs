@@ -10,11 +10,9 @@ use backstitch::time::{Clock as _, Timestamp};
 use serde_json::Value;
 
 use super::diff::change_lines;
-use crate::open::place::short;
+use crate::open::short;
 use crate::report::ReportLine;
-use crate::terminal::exact_json;
-use crate::terminal::number::duration;
-use crate::terminal::style::{Role, Text};
+use crate::terminal::{Role, Text, duration, exact_json};
 use crate::terminal::time::{local, relative};
 
 /// Formats the report of a call, with the changes of files as far as it has them.

@@ -9,12 +9,9 @@ use clap::Args;
 
 use crate::common::{Common, counted};
 use crate::error::{CommandError, ErrorCode};
-use crate::open::file_names::{FileAtPoint, in_session};
-use crate::open::place::{OpenStore, short};
+use crate::open::{FileAtPoint, OpenStore, in_session, short};
 use crate::report::{Report, ReportLine};
-use crate::terminal::pager::Pager;
-use crate::terminal::style::{self, Role, Text};
-use crate::terminal::{self, difference};
+use crate::terminal::{self, Pager, Role, Text, difference, style};
 
 #[derive(Args)]
 pub(crate) struct Diff {

@@ -20,11 +20,8 @@ use serde_json::json;
 use super::table;
 use crate::common::{Common, counted};
 use crate::error::message_of;
-use crate::open::index::IndexedStore;
-use crate::open::place::{OpenStore, with_store_hint};
-use crate::terminal;
-use crate::terminal::pager::Pager;
-use crate::terminal::style::{Role, Text};
+use crate::open::{IndexedStore, OpenStore, with_store_hint};
+use crate::terminal::{self, Pager, Role, Text};
 use crate::usage::Usage;
 
 /// How many sessions a terminal is shown by default, if it has so many rows.

@@ -11,12 +11,8 @@ use clap::Args;
 use serde_json::json;
 
 use crate::common::Common;
-use crate::open::index::IndexedStore;
-use crate::open::place::OpenStore;
-use crate::terminal;
-use crate::terminal::pager::Pager;
-use crate::terminal::style::Text;
-use crate::terminal::table::Table;
+use crate::open::{IndexedStore, OpenStore};
+use crate::terminal::{self, Pager, Table, Text};
 use crate::usage;
 
 /// The longest statement that is read from standard input, in bytes.

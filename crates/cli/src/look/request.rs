@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::common::Common;
 use crate::error::CommandError;
-use crate::open::place::OpenStore;
+use crate::open::OpenStore;
 use crate::report::Report;
 use crate::terminal;
 use crate::usage::Usage;

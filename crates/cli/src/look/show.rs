@@ -16,11 +16,9 @@ use super::tool_result::result_line;
 use super::turns;
 use super::waiting::call_text;
 use crate::common::{Common, counted};
-use crate::open::place::{OpenStore, short};
+use crate::open::{OpenStore, short};
 use crate::report::Report;
-use crate::terminal::pager::Pager;
-use crate::terminal::style::{Role, Text};
-use crate::terminal::{self, columns};
+use crate::terminal::{self, Pager, Role, Text, columns};
 
 /// How many messages are decoded at a time.
 const PAGE: usize = 200;

@@ -12,13 +12,9 @@ use clap::builder::PossibleValuesParser;
 
 use super::list::moment;
 use crate::common::{Common, counted};
-use crate::open::index::IndexedStore;
-use crate::open::place::{OpenStore, with_store_hint};
+use crate::open::{IndexedStore, OpenStore, with_store_hint};
 use crate::report::{Report, ReportLine};
-use crate::terminal::number::{duration, grouped, money};
-use crate::terminal::pager::Pager;
-use crate::terminal::style::{Role, Text};
-use crate::terminal::table::Table;
+use crate::terminal::{Pager, Role, Table, Text, duration, grouped, money};
 
 /// Columns that the time gets before other columns are left out.
 const ROOM: usize = 8;

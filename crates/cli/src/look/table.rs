@@ -13,10 +13,8 @@ use backstitch::report::{ListedSession, SessionList, UnreadableEntry};
 use backstitch::time::Timestamp;
 
 use crate::open::guarded::PROGRAM;
-use crate::open::place::short;
-use crate::terminal::style::{Role, Text};
-use crate::terminal::table::Table;
-use crate::terminal::{self, time};
+use crate::open::short;
+use crate::terminal::{self, Role, Table, Text, time};
 
 /// How much of a mission is printed to a pipe. On a terminal, its width decides.
 const MISSION: usize = 60;

@@ -7,7 +7,7 @@ use backstitch::host::SessionAt;
 use backstitch::report::{CallReport, FileDetail};
 
 use crate::error::{CommandError, ErrorCode, code_of};
-use crate::open::place::OpenStore;
+use crate::open::OpenStore;
 
 /// A call or a point, as the command line names it.
 #[derive(Clone)]

@@ -4,7 +4,7 @@ use backstitch::host::{EvaluationTurns, OpenProgram, SessionAt};
 use backstitch::repl::{Excerpt, Turn, TurnCallOutcome, TurnSignal};
 use backstitch_lisp::{Value, to_edn, to_json};
 
-use crate::open::place::short;
+use crate::open::short;
 
 /// Prints the turns of a session for people.
 pub(crate) async fn print(shown: &SessionAt) -> anyhow::Result<()> {

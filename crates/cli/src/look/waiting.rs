@@ -10,7 +10,7 @@ use backstitch::view::JournalView;
 use serde_json::Value;
 
 use crate::common::Common;
-use crate::open::place::short;
+use crate::open::short;
 use crate::terminal::exact_json;
 
 pub(crate) use backstitch::host::pending_decisions as waiting;

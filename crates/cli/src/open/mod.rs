@@ -2,15 +2,23 @@
 
 pub(crate) mod confinement;
 pub(crate) mod definition;
-pub(crate) mod file_names;
+mod file_names;
 pub(crate) mod guarded;
 pub(crate) mod holder;
-pub(crate) mod index;
+mod index;
 pub(crate) mod mission;
-pub(crate) mod new_file;
+mod new_file;
 pub(crate) mod place;
-pub(crate) mod progress;
+mod progress;
 #[cfg(feature = "bridge")]
 pub(crate) mod relay;
-pub(crate) mod signals;
+mod signals;
 pub(crate) mod trusted;
+
+pub(crate) use file_names::{FileAtPoint, in_session, in_session_or_whole};
+pub(crate) use holder::ensure_idle;
+pub(crate) use index::IndexedStore;
+pub(crate) use new_file::write_new;
+pub(crate) use place::{OpenStore, listed, short, uncovered, uncovered_paths, user_name, with_store_hint};
+pub(crate) use progress::ProgressLines;
+pub(crate) use signals::Signals;

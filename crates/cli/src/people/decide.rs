@@ -16,7 +16,7 @@ use crate::error::{CommandError, ErrorCode};
 use crate::history::idle::IdleSession;
 use crate::history::restores::{self, RestoreCause};
 use crate::open::definition::build_agent;
-use crate::open::place::{OpenStore, short, user_name};
+use crate::open::{OpenStore, short, user_name};
 use crate::report::Report;
 use crate::terminal::exact_json;
 use crate::usage::{self, Usage};

@@ -6,7 +6,7 @@ use backstitch::report::SentItem;
 use clap::Args;
 
 use crate::common::Common;
-use crate::open::place::{OpenStore, short};
+use crate::open::{OpenStore, short};
 use crate::report::Report;
 
 #[derive(Args)]

@@ -14,7 +14,7 @@ use clap_complete::{ArgValueCandidates, CompletionCandidate};
 
 use crate::common::Common;
 use crate::error::{CommandError, ErrorCode};
-use crate::open::place::{OpenStore, short};
+use crate::open::{OpenStore, short};
 use crate::terminal;
 
 /// Environment variable with which a script asks for candidates.

@@ -8,10 +8,7 @@ use backstitch_lisp::did_you_mean;
 use clap::Args;
 use serde_json::json;
 
-use crate::terminal;
-use crate::terminal::pager::Pager;
-use crate::terminal::style::{Role, Text};
-use crate::terminal::table::Table;
+use crate::terminal::{self, Pager, Role, Table, Text};
 use crate::usage::Usage;
 
 macro_rules! pages {

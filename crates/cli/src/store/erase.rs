@@ -14,7 +14,7 @@ use clap::Args;
 use super::remainders;
 use crate::common::{Common, counted};
 use crate::error::{CommandError, ErrorCode, ReportedError, code_of};
-use crate::open::place::{OpenStore, short};
+use crate::open::{OpenStore, short};
 use crate::report::Report;
 use crate::terminal;
 use crate::usage;

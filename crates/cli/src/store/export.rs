@@ -16,9 +16,7 @@ use serde_json::json;
 use super::moving::{TransferLines, transfer_lines, written_to};
 use crate::common::{Common, quoted};
 use crate::error::{CommandError, ErrorCode};
-use crate::open::holder;
-use crate::open::new_file::write_new;
-use crate::open::place::{OpenStore, short};
+use crate::open::{OpenStore, holder, short, write_new};
 use crate::report::Report;
 use crate::{terminal, usage};
 

@@ -13,8 +13,7 @@ use clap::Args;
 use super::remainders;
 use crate::common::{Common, counted};
 use crate::error::{CommandError, ErrorCode, code_of, message_of};
-use crate::open::place::{OpenStore, short};
-use crate::open::progress::ProgressLines;
+use crate::open::{OpenStore, ProgressLines, short};
 use crate::report::Report;
 
 #[derive(Args)]

@@ -31,12 +31,12 @@ macro_rules! eprintln {
 pub(crate) mod difference;
 mod escape;
 mod layout;
-pub(crate) mod markdown;
-pub(crate) mod number;
+mod markdown;
+mod number;
 mod output;
 pub(crate) mod pager;
 pub(crate) mod style;
-pub(crate) mod table;
+mod table;
 pub(crate) mod time;
 
 use std::fmt;
@@ -46,11 +46,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use escape::{exact_json, exact_text, safe};
 pub(crate) use layout::{cut, width, wrapped};
+pub(crate) use markdown::MarkdownStream;
+pub(crate) use number::{duration, grouped, money};
+pub(crate) use pager::Pager;
+pub(crate) use style::{ColorChoice, Role, Text};
+pub(crate) use table::Table;
 
 use clap::builder::StyledStr;
 use rustix::termios::{QueueSelector, tcflush};
-
-use self::style::Text;
 
 /// Whether only results and errors are printed.
 static IS_QUIET: AtomicBool = AtomicBool::new(false);
@@ -109,7 +112,7 @@ fn colored_or_plain(text: &StyledStr, has_colors: bool) -> String {
 }
 
 /// Prints Markdown that streams to standard output: rendered if that has colours, else as it is.
-pub(crate) fn stream(markdown: &mut markdown::MarkdownStream, text: &str) {
+pub(crate) fn stream(markdown: &mut MarkdownStream, text: &str) {
     if style::stdout_has_colors() {
         output::stdout(markdown.push(text).as_bytes());
     } else {
@@ -119,7 +122,7 @@ pub(crate) fn stream(markdown: &mut markdown::MarkdownStream, text: &str) {
 }
 
 /// Ends a line of Markdown that streams, and prints what was held back of it.
-pub(crate) fn end_stream(markdown: &mut markdown::MarkdownStream) {
+pub(crate) fn end_stream(markdown: &mut MarkdownStream) {
     output::stdout(format!("{}\n", markdown.flush()).as_bytes());
 }
 

@@ -3,10 +3,7 @@
 use std::io;
 
 use super::subject::{Subject, TrustState};
-use crate::terminal::{
-    self,
-    style::{Role, Text},
-};
+use crate::terminal::{self, Role, Text};
 
 /// Asks whether the files are trusted. Everything but `y` and `yes` means no.
 pub(super) fn about(subject: &Subject, standing: &TrustState) -> io::Result<bool> {

@@ -21,9 +21,7 @@ use crate::open::definition::{
     AgentFlags, ModelFlags, MovedTo, build_agent, definition_of, in_mode, pin_servers, with_served_models,
 };
 use crate::open::guarded::refuse_to_drive;
-use crate::open::holder::ensure_idle;
-use crate::open::mission;
-use crate::open::place::{OpenStore, short, uncovered_paths};
+use crate::open::{OpenStore, ensure_idle, mission, short, uncovered_paths};
 use crate::trust::addresses;
 
 #[derive(Args)]

@@ -17,8 +17,7 @@ use tokio::task::JoinHandle;
 use super::ending::DriveReport;
 use super::live::{AnnouncedRun, Screen};
 use crate::common::Common;
-use crate::open::place::{OpenStore, short, uncovered};
-use crate::open::signals::Signals;
+use crate::open::{OpenStore, Signals, short, uncovered};
 use crate::people::in_place::{
     Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, ask_while_driven, is_askable,
 };

@@ -17,7 +17,7 @@ use super::driving::DrivenSession;
 use super::live::{INTERRUPTED, Screen, ended_event};
 use crate::error::explain_hint;
 use crate::look::waiting::{PendingDecision, explain, waiting};
-use crate::open::place::short;
+use crate::open::short;
 
 /// How driving a session ended.
 pub(crate) struct DriveReport {

@@ -15,7 +15,7 @@ use tokio::process::Command;
 
 use crate::common::{Common, quoted};
 use crate::error::{CommandError, ErrorCode};
-use crate::open::place::short;
+use crate::open::short;
 use crate::report::Report;
 
 /// Time within which the agent has to reach the call in which it is killed.

@@ -15,10 +15,9 @@ use crate::common::{Common, counted, quoted};
 use crate::error::{CommandError, ErrorCode, ReportedError};
 use crate::history::idle::IdleSession;
 use crate::look::diff::named;
-use crate::open::file_names::in_session;
-use crate::open::place::short;
+use crate::open::{in_session, short};
 use crate::report::Report;
-use crate::terminal::style::{Role, Text};
+use crate::terminal::{Role, Text};
 
 #[derive(Args)]
 pub(crate) struct Apply {

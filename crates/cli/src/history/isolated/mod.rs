@@ -11,7 +11,7 @@ pub(crate) use apply::Apply;
 
 use crate::common::Common;
 use crate::error::message_of;
-use crate::open::place::{OpenStore, short};
+use crate::open::{OpenStore, short};
 
 /// Describes a new copy for a person.
 pub(crate) fn copy_lines(opened: &OpenedWorkspace) -> Vec<String> {

@@ -10,8 +10,7 @@ use backstitch::time::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::super::waiting::call_text;
-use crate::terminal::style::{Role, Text};
-use crate::terminal::{self, columns, wrapped};
+use crate::terminal::{self, Role, Text, columns, wrapped};
 
 /// The fewest columns that a text is wrapped to.
 const LEAST_ROOM: usize = 20;

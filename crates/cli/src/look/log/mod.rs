@@ -17,8 +17,8 @@ use clap::builder::PossibleValuesParser;
 
 use super::list::moment;
 use crate::common::Common;
-use crate::open::place::OpenStore;
-use crate::terminal::pager::Pager;
+use crate::open::OpenStore;
+use crate::terminal::Pager;
 use crate::usage;
 use line::Lines;
 

@@ -14,9 +14,8 @@ use backstitch::view::JournalView;
 
 use super::graph::{Characters, Graph, Leaf};
 use super::line::{Lines, role_of};
-use crate::open::place::{OpenStore, short};
-use crate::terminal::style::{Role, Text};
-use crate::terminal::{self, columns};
+use crate::open::{OpenStore, short};
+use crate::terminal::{self, Role, Text, columns};
 
 /// How many records are read at a time.
 const PAGE: u64 = 500;

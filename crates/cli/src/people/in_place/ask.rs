@@ -12,9 +12,8 @@ use super::editor::edit_text;
 use super::preview::preview;
 use super::shown::{behind_gutter, dim, line, plain, warning};
 use super::{Person, WaitingSession};
-use crate::open::place::short;
-use crate::terminal::style::{Role, Text};
-use crate::terminal::{columns, exact_json};
+use crate::open::short;
+use crate::terminal::{Role, Text, columns, exact_json};
 
 /// Maximum number of words of a prefix that are offered.
 const MOST_WORDS: usize = 8;

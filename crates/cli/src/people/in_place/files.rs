@@ -11,7 +11,7 @@ use backstitch::view::JournalView;
 use super::shown::{dim, line, plain, warning};
 use super::{Person, WaitingSession};
 use crate::look::diff::named;
-use crate::terminal::style::Role;
+use crate::terminal::Role;
 
 /// Maximum number of files that are listed.
 const MOST_FILES: usize = 20;

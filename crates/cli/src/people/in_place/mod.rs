@@ -23,8 +23,8 @@ use backstitch::journal::{Decision, Origin, PauseReason};
 use backstitch::ports::{BoxFuture, Workspace};
 use backstitch::{DecideOptions, OperationFiles, RuntimeError, Tools, WaitingCall};
 
-use crate::open::place::{OpenStore, short};
-use crate::terminal::style::Text;
+use crate::open::{OpenStore, short};
+use crate::terminal::Text;
 use ask::Question;
 pub(crate) use person::{Interrupts, TerminalPerson};
 use shown::{dim, warning};

@@ -10,8 +10,7 @@ use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::Notify;
 
 use super::Person;
-use crate::terminal;
-use crate::terminal::style::Text;
+use crate::terminal::{self, Text};
 
 /// Maximum length of an answer in bytes.
 const LONGEST_ANSWER: usize = 1 << 20;

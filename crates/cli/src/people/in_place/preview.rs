@@ -13,8 +13,7 @@ use serde_json::Value;
 use similar::TextDiff;
 
 use super::shown::{behind_gutter, plain, warning};
-use crate::terminal::style::{Role, Text};
-use crate::terminal::{columns, difference};
+use crate::terminal::{Role, Text, columns, difference};
 
 /// Maximum size of a file or a text that is compared, in bytes.
 const MOST_COMPARED: u64 = 256 * 1024;

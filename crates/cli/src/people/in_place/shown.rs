@@ -6,8 +6,7 @@
 
 use unicode_width::UnicodeWidthChar as _;
 
-use crate::terminal::exact_text;
-use crate::terminal::style::{Role, Text};
+use crate::terminal::{Role, Text, exact_text};
 
 /// Formats a line in a role.
 pub(super) fn line(role: Role, text: impl AsRef<str>) -> Text {

@@ -23,7 +23,7 @@ use super::session;
 use crate::common::Common;
 use crate::keys;
 use crate::open::guarded::{Binding, PATIENCE, PERMISSION_MODE};
-use crate::open::place::OpenStore;
+use crate::open::OpenStore;
 
 /// The largest event.
 const LARGEST: u64 = 64 * 1024 * 1024;

@@ -23,7 +23,7 @@ use super::program::program_parser;
 use super::session::{self, memory};
 use crate::common::{Common, quoted};
 use crate::open::guarded::{PATIENCE, PROGRAM};
-use crate::open::place::{OpenStore, listed};
+use crate::open::{OpenStore, listed};
 use crate::report::Report;
 use crate::usage;
 

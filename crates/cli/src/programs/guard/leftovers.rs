@@ -12,7 +12,7 @@ use backstitch_bridge::Program;
 
 use super::session;
 use crate::open::guarded::Binding;
-use crate::open::place::OpenStore;
+use crate::open::OpenStore;
 
 /// How long a directory without a session stays: a hook may be about to use it.
 const YOUNG: Duration = Duration::from_hours(1);

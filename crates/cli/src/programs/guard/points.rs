@@ -23,7 +23,7 @@ use crate::common::{Common, counted};
 use crate::error::{CommandError, ErrorCode};
 use crate::history::travel;
 use crate::open::guarded::{Binding, GuardedSession, is_guarded};
-use crate::open::place::{OpenStore, short};
+use crate::open::{OpenStore, short};
 use crate::report::Report;
 use crate::terminal::time::relative;
 use crate::usage;

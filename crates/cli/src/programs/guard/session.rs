@@ -16,7 +16,7 @@ use backstitch_bridge::Program;
 use backstitch_bridge::settings::Memory;
 
 use crate::open::guarded::{Binding, CONVERSATION, PROGRAM, STEP};
-use crate::open::place::OpenStore;
+use crate::open::OpenStore;
 
 /// Returns the directory that is covered for a program that was started in a directory: the repository that holds it, since
 /// the program works in all of that, or else the directory itself. A repository around the home directory does not count.

@@ -17,7 +17,7 @@ use super::codex;
 use super::session::{self, memory};
 use crate::common::{Common, counted};
 use crate::open::guarded::is_guarded;
-use crate::open::place::{OpenStore, short};
+use crate::open::{OpenStore, short};
 use crate::report::Report;
 
 /// How many of the newest sessions are counted.

@@ -15,7 +15,7 @@ use super::served::ServedSessions;
 use crate::common::Common;
 use crate::error::{code_of, message_of};
 use crate::history::fork::fork_session;
-use crate::open::place::short;
+use crate::open::short;
 
 /// The command, as the server sees it.
 pub(super) struct CommandHost {

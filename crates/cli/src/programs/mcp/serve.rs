@@ -27,8 +27,7 @@ use crate::common::Common;
 use crate::error::{CommandError, ErrorCode};
 use crate::keys;
 use crate::open::definition::{AgentFlags, ModelNeed, changed_tools, definition_of, pin_servers};
-use crate::open::place::OpenStore;
-use crate::open::signals::Signals;
+use crate::open::{OpenStore, Signals};
 
 #[derive(Args)]
 pub(crate) struct Serve {

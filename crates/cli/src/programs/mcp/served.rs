@@ -20,7 +20,7 @@ use super::SERVED;
 use super::presence::Presence;
 use super::siblings::{SiblingCalls, sessions};
 use crate::error::{CommandError, ErrorCode, code_of};
-use crate::open::place::{OpenStore, short, uncovered};
+use crate::open::{OpenStore, short, uncovered};
 
 /// How often it tries.
 const STEP: Duration = Duration::from_millis(5);

@@ -13,8 +13,7 @@ use serde_json::json;
 
 use crate::common::Common;
 use crate::report::Report;
-use crate::terminal;
-use crate::terminal::style::{Role, Text};
+use crate::terminal::{self, Role, Text};
 
 /// Columns of a terminal below which a text gets lines of its own.
 const NARROW: usize = 60;

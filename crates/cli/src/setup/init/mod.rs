@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::common::{Common, quoted};
 use crate::config::{ConfigError, ProjectSettings, user_file};
-use crate::open::new_file::write_new;
+use crate::open::write_new;
 use crate::project;
 use crate::report::Report;
 use crate::trust::Subject;

@@ -16,9 +16,8 @@ use super::slash::{self, Slash};
 use crate::common::Common;
 use crate::history::restores::{self, RestoreCause};
 use crate::open::definition::{add_provider_of, with_served_models};
-use crate::open::holder::ensure_idle;
-use crate::open::place::OpenStore;
-use crate::terminal::number::{grouped, money};
+use crate::open::{OpenStore, ensure_idle};
+use crate::terminal::{grouped, money};
 
 /// A command as it is typed in a shell, without the name of the program.
 #[derive(clap::Parser)]

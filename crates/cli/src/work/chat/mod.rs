@@ -22,7 +22,7 @@ use clap::Args;
 use super::live::INTERRUPTED;
 use crate::common::Common;
 use crate::open::definition::AgentFlags;
-use crate::open::place::short;
+use crate::open::short;
 use crate::usage;
 use conversation::{Conversation, Flow};
 use prompt::{Prompt, TypedLine};

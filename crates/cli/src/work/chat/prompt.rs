@@ -24,7 +24,7 @@ use rustyline::{
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::slash;
-use crate::open::signals::Signals;
+use crate::open::Signals;
 
 /// Number of messages that the history keeps.
 const REMEMBERED: usize = 1000;

@@ -12,7 +12,7 @@ use backstitch::{DriveOutcome, ResumeOptions, Run, RuntimeError, SessionOptions}
 use tokio::signal::unix::SignalKind;
 
 use super::conversation::{Conversation, Flow};
-use crate::open::signals::Signals;
+use crate::open::Signals;
 use crate::people::in_place::{
     Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, ask_while_driven, is_askable,
 };

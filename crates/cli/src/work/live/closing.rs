@@ -7,7 +7,7 @@ use backstitch::budget::Amounts;
 use serde_json::{Value, json};
 
 use crate::error::{code_of, message_of};
-use crate::terminal::number::{duration, grouped, money};
+use crate::terminal::{duration, grouped, money};
 
 /// Renders all amounts as JSON, including those that are zero.
 pub(super) fn as_json(spent: Amounts) -> Value {

@@ -27,9 +27,7 @@ use heartbeat::Heartbeat;
 use output::OutputLines;
 
 use crate::error::ReportedError;
-use crate::terminal;
-use crate::terminal::markdown::MarkdownStream;
-use crate::terminal::style::{Role, Text};
+use crate::terminal::{self, MarkdownStream, Role, Text};
 
 /// Form of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,9 +15,8 @@ use super::{Mode, Role, Screen, Text, end_line};
 use crate::common::Common;
 use crate::history::restores::{self, RestoreCause};
 use crate::look::tool_result::{KnownResult, result_line};
-use crate::open::place::short;
-use crate::terminal;
-use crate::terminal::markdown::MarkdownStream;
+use crate::open::short;
+use crate::terminal::{self, MarkdownStream};
 
 /// Time of a call from which it is printed with the result.
 const LONG: Duration = Duration::from_secs(1);

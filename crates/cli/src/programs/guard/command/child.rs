@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use crate::error::{CommandError, ErrorCode};
 use crate::keys;
 use crate::open::guarded::COMMAND_VARIABLE;
-use crate::open::signals::Signals;
+use crate::open::Signals;
 
 /// A command that runs.
 pub(super) struct GuardedChild {

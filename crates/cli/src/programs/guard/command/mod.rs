@@ -28,7 +28,7 @@ use self::tree::CoveredTree;
 use self::watch::Watcher;
 use crate::common::{Common, counted};
 use crate::open::guarded::RunningGuard;
-use crate::open::place::{OpenStore, short};
+use crate::open::{OpenStore, short};
 use crate::terminal;
 use crate::usage;
 

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::keys;
 use crate::open::guarded::{COMMAND, KilledGuard, PATIENCE, command_line};
-use crate::open::place::{OpenStore, short, uncovered_paths};
+use crate::open::{OpenStore, short, uncovered_paths};
 use crate::programs::guard::session;
 
 /// How long the last boundary waits for other processes.
