@@ -46,8 +46,8 @@ pub(super) fn layer(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<Layer
         let shown = value.to_string_lossy().into_owned();
         set(&mut layer.settings, key, value)
             .map_err(|message| ConfigError::InVariable { variable: name, message })?;
-        let value = Value::String(shown);
-        layer.entries.push(Entry { key: vec![key.to_owned()], value, origin: Origin::Environment(name) });
+        let (value, origin) = (Value::String(shown), Origin::Environment { variable: name });
+        layer.entries.push(Entry { key: vec![key.to_owned()], value, origin });
     }
     Ok(layer)
 }

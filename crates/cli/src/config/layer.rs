@@ -6,6 +6,7 @@ use std::{fmt, io};
 
 use backstitch::agent_file::{AgentFileError, Problem, TomlSource};
 use backstitch::providers::read_text;
+use serde::Serialize;
 use toml::{Table, Value};
 
 use super::environment;
@@ -16,32 +17,22 @@ use super::settings::{Settings, USER_ONLY};
 const LARGEST_FILE: u64 = 256 * 1024;
 
 /// Where the value of a setting comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "origin", rename_all = "snake_case")]
 pub(crate) enum Origin {
     Default,
-    User { file: PathBuf, line: usize },
-    Project { file: PathBuf, line: usize },
-    Environment(&'static str),
-}
-
-impl Origin {
-    pub(crate) fn kind(&self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::User { .. } => "user",
-            Self::Project { .. } => "project",
-            Self::Environment(_) => "environment",
-        }
-    }
+    User { file: String, line: usize },
+    Project { file: String, line: usize },
+    Environment { variable: &'static str },
 }
 
 impl fmt::Display for Origin {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => formatter.write_str("default"),
-            Self::User { file, line } => write!(formatter, "user {}:{line}", file.display()),
-            Self::Project { file, line } => write!(formatter, "project {}:{line}", file.display()),
-            Self::Environment(variable) => write!(formatter, "environment {variable}"),
+            Self::User { file, line } => write!(formatter, "user {file}:{line}"),
+            Self::Project { file, line } => write!(formatter, "project {file}:{line}"),
+            Self::Environment { variable } => write!(formatter, "environment {variable}"),
         }
     }
 }
@@ -98,7 +89,7 @@ impl Layer {
         settings.resolve(path.parent().unwrap_or_else(|| Path::new("")));
         let mut entries = Vec::new();
         leaves(&table, &mut Vec::new(), &mut |key, value| {
-            let (file, line) = (path.to_owned(), source.line_of(key).unwrap_or(1));
+            let (file, line) = (path.to_string_lossy().into_owned(), source.line_of(key).unwrap_or(1));
             let origin = match scope {
                 Scope::User => Origin::User { file, line },
                 Scope::Project => Origin::Project { file, line },

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use backstitch::providers::read_text;
 use clap::Subcommand;
+use serde::Serialize;
 use serde_json::json;
 use toml::Value;
 
@@ -12,6 +13,15 @@ use crate::config::{Config, ConfigError, Entry, Origin, ProjectSettings, edit, u
 use crate::project;
 use crate::report::{Report, ReportLine};
 use crate::trust::{Subject, TrustState};
+
+/// A setting, as JSON.
+#[derive(Serialize)]
+struct ShownSetting<'a> {
+    key: String,
+    value: &'a Value,
+    #[serde(flatten)]
+    origin: &'a Origin,
+}
 
 #[derive(Subcommand)]
 pub(crate) enum Configure {
@@ -48,7 +58,11 @@ impl Configure {
         let report = match self {
             Self::Show { origin } => {
                 let entries = with_project(Config::load()?)?.effective();
-                let settings: Vec<_> = entries.iter().map(as_json).collect();
+                let settings = entries.iter().map(|Entry { key, value, origin }| {
+                    let key = written_key(key);
+                    ShownSetting { key, value, origin }
+                });
+                let settings: Vec<_> = settings.collect();
                 Report::new(&json!({"v": 1, "settings": settings})).lines(lines(&entries, origin))
             }
             Self::Path => {
@@ -111,20 +125,6 @@ fn lines(entries: &[Entry], origin: bool) -> Vec<ReportLine> {
         false => format!("{line}\n"),
     };
     lines.iter().zip(entries).map(line).map(ReportLine::Data).collect()
-}
-
-fn as_json(entry: &Entry) -> serde_json::Value {
-    let value = serde_json::to_value(&entry.value).unwrap_or_default();
-    let mut shown = json!({"key": written_key(&entry.key), "value": value, "origin": entry.origin.kind()});
-    match &entry.origin {
-        Origin::Default => {}
-        Origin::User { file, line } | Origin::Project { file, line } => {
-            shown["file"] = file.to_string_lossy().into();
-            shown["line"] = (*line).into();
-        }
-        Origin::Environment(variable) => shown["variable"] = (*variable).into(),
-    }
-    shown
 }
 
 /// Formats a key as TOML.

@@ -131,16 +131,10 @@ impl<T> Graph<T> {
 
     /// Returns a free column from `first` on.
     fn free(&mut self, first: usize) -> usize {
-        while self.columns.len() < first {
-            self.columns.push(None);
-        }
-        match self.columns.iter().skip(first).position(Option::is_none) {
-            Some(offset) => first + offset,
-            None => {
-                self.columns.push(None);
-                self.columns.len() - 1
-            }
-        }
+        let found = self.columns.iter().skip(first).position(Option::is_none);
+        let free = found.map_or(self.columns.len().max(first), |offset| first + offset);
+        self.columns.resize(self.columns.len().max(free + 1), None);
+        free
     }
 
     /// Joins all columns that lead to a node into the first of them.

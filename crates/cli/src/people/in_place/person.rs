@@ -75,11 +75,10 @@ impl Person for TerminalPerson {
             let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
             terminal::to_stderr(format_args!("{question}"));
             let _ = std::io::stderr().flush();
-            let reader = LineReader::start();
             let line = tokio::select! {
                 biased;
                 () = self.interrupts.arrived.notified() => None,
-                line = reader.line() => line,
+                line = answer_line() => line,
             };
             if line.is_none() {
                 eprintln!("");
@@ -90,42 +89,24 @@ impl Person for TerminalPerson {
 }
 
 /// Reads a line in a thread, which ends when this is dropped.
-struct LineReader {
-    is_over: Arc<AtomicBool>,
-    line: tokio::sync::oneshot::Receiver<Option<String>>,
-}
-
-impl LineReader {
-    fn start() -> Self {
-        let (send, line) = tokio::sync::oneshot::channel();
-        let is_over = Arc::new(AtomicBool::new(false));
-        let over = is_over.clone();
-        tokio::task::spawn_blocking(move || {
-            let _ = send.send(read_line(&over));
-        });
-        Self { is_over, line }
-    }
-
-    async fn line(mut self) -> Option<String> {
-        (&mut self.line).await.ok().flatten()
-    }
-}
-
-impl Drop for LineReader {
-    fn drop(&mut self) {
-        self.is_over.store(true, Ordering::SeqCst);
-    }
+async fn answer_line() -> Option<String> {
+    let (send, line) = tokio::sync::oneshot::channel();
+    tokio::task::spawn_blocking(move || {
+        let line = read_line(|| send.is_closed());
+        let _ = send.send(line);
+    });
+    line.await.ok().flatten()
 }
 
 /// Reads a line from standard input, without its end. Returns `None` at its end, after an error, or when it is
 /// no longer wanted.
-fn read_line(is_over: &AtomicBool) -> Option<String> {
+fn read_line(is_over: impl Fn() -> bool) -> Option<String> {
     let input = std::io::stdin();
     let mut line = Vec::new();
     loop {
         let mut ready = [PollFd::new(&input, PollFlags::IN)];
         match poll(&mut ready, Some(&LOOK_EVERY)) {
-            _ if is_over.load(Ordering::SeqCst) => return None,
+            _ if is_over() => return None,
             Ok(0) | Err(rustix::io::Errno::INTR) => continue,
             Ok(_) => {}
             Err(_) => return None,
