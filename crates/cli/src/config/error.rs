@@ -8,17 +8,9 @@ use backstitch::agent_file::{AgentFileError, Problem, SourceLocation};
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
     #[error("{} cannot be read", path.display())]
-    Unreadable {
-        path: PathBuf,
-        #[source]
-        source: std::io::Error,
-    },
+    Unreadable { path: PathBuf, source: std::io::Error },
     #[error("{} cannot be written", path.display())]
-    Unwritable {
-        path: PathBuf,
-        #[source]
-        source: std::io::Error,
-    },
+    Unwritable { path: PathBuf, source: std::io::Error },
     #[error("{place}: {problem}")]
     InFile { place: SourceLocation, problem: Problem },
     #[error("{variable}: {message}")]

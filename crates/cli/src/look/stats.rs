@@ -49,33 +49,20 @@ impl Stats {
         } else {
             report = of_store(&OpenStore::address(common)?, since).await?;
         }
-        self.leave_out(&mut report);
         report.unreadable.iter().for_each(|error| eprintln!("not counted: {error}"));
         let mut lines = total(&report);
-        let tables = [&report.days, &report.models, &report.tools, &report.agents];
-        for (title, rows) in ["DAY", "MODEL", "TOOL", "AGENT"].into_iter().zip(tables) {
+        let tables = [&mut report.days, &mut report.models, &mut report.tools, &mut report.agents];
+        for (name, rows) in ["day", "model", "tool", "agent"].into_iter().zip(tables) {
+            if !self.by.is_empty() && self.by.iter().all(|by| by != name) {
+                *rows = None;
+            }
             if let Some(rows) = rows.as_deref().filter(|rows| !rows.is_empty()) {
                 lines.push(Text::new());
-                lines.extend(table(title, rows));
+                lines.extend(table(&name.to_uppercase(), rows));
             }
         }
         let _pager = Pager::new();
         Ok(Report::new(&report).lines(lines.into_iter().map(ReportLine::Text)).print(common))
-    }
-
-    /// Removes the tables that are not wanted.
-    fn leave_out(&self, report: &mut UsageReport) {
-        let tables = [
-            ("day", &mut report.days),
-            ("model", &mut report.models),
-            ("tool", &mut report.tools),
-            ("agent", &mut report.agents),
-        ];
-        for (name, table) in tables {
-            if !self.by.is_empty() && self.by.iter().all(|by| by != name) {
-                *table = None;
-            }
-        }
     }
 }
 

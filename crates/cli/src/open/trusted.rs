@@ -109,15 +109,13 @@ fn of_store(path: &Path) -> anyhow::Result<Subject> {
     let directory = path.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
     let mut subject = Subject::new(directory);
     subject.add_store(path)?;
-    subject.describe("its sessions name their own tools, models and addresses".to_owned());
+    subject.details.push("its sessions name their own tools, models and addresses".to_owned());
     Ok(subject)
 }
 
 fn add_settings(subject: &mut Subject, settings: &ProjectSettings) -> anyhow::Result<()> {
     subject.add_file(&settings.path)?;
-    for line in settings.lines() {
-        subject.describe(line);
-    }
+    subject.details.extend(settings.lines());
     Ok(())
 }
 
@@ -129,6 +127,6 @@ fn add_agent(subject: &mut Subject, file: &AgentFile) -> anyhow::Result<()> {
     for other in files {
         subject.add_reference(other)?;
     }
-    file.definition.rights().into_iter().for_each(|line| subject.describe(line));
+    subject.details.extend(file.definition.rights());
     Ok(())
 }

@@ -58,11 +58,10 @@ pub(crate) fn refused(subject: &Subject, standing: &TrustState) -> TrustError {
     };
     let path = |path: &PathBuf| quoted(&path.to_string_lossy());
     let files = subject.paths.iter().map(path).collect::<Vec<_>>();
+    let (file, it) = if subject.files.len() == 1 { ("file", "it") } else { ("files", "them") };
     let hint = format!(
-        "read {} first; then `backstitch trust {}` trusts {}, and `--trust` does so for one command",
-        are(&subject.names, "the file", "the files"),
-        files.join(" "),
-        are(&subject.names, "it", "them"),
+        "read the {file} first; then `backstitch trust {}` trusts {it}, and `--trust` does so for one command",
+        files.join(" ")
     );
     TrustError::Refused { message, hint }
 }
@@ -71,23 +70,11 @@ pub(crate) fn refused(subject: &Subject, standing: &TrustState) -> TrustError {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TrustError {
     #[error("{} cannot be read", path.display())]
-    Unreadable {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
+    Unreadable { path: PathBuf, source: io::Error },
     #[error("trust cannot be recorded in {}", path.display())]
-    Unwritable {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
+    Unwritable { path: PathBuf, source: io::Error },
     #[error("{} is damaged, so nothing is trusted: remove it", path.display())]
-    Damaged {
-        path: PathBuf,
-        #[source]
-        source: serde_json::Error,
-    },
+    Damaged { path: PathBuf, source: serde_json::Error },
     #[error("{} is not used, so nothing is trusted: {remedy}", path.display())]
     Exposed { path: PathBuf, remedy: String },
     #[error("trust cannot be recorded")]

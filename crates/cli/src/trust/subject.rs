@@ -23,9 +23,8 @@ pub(crate) struct Subject {
     pub(super) files: BTreeMap<String, String>,
     /// The files that name the others.
     pub(super) paths: Vec<PathBuf>,
-    pub(super) names: Vec<String>,
     /// What a person should look at before the decision.
-    pub(super) details: Vec<String>,
+    pub(crate) details: Vec<String>,
 }
 
 /// Whether files are trusted.
@@ -42,7 +41,7 @@ impl Subject {
     /// Creates a subject without files. A root that is a symbolic link is resolved.
     pub(crate) fn new(root: &Path) -> Self {
         let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-        Self { root, files: BTreeMap::new(), paths: Vec::new(), names: Vec::new(), details: Vec::new() }
+        Self { root, files: BTreeMap::new(), paths: Vec::new(), details: Vec::new() }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -85,17 +84,10 @@ impl Subject {
         Ok(())
     }
 
-    /// Adds a line about what the files do.
-    pub(crate) fn describe(&mut self, detail: String) {
-        self.details.push(detail);
-    }
-
     fn add(&mut self, path: &Path, recorded: String) {
         let resolved = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let name = resolved.strip_prefix(&self.root).unwrap_or(&resolved).to_string_lossy().into_owned();
-        if self.files.insert(name.clone(), recorded).is_none() {
-            self.names.push(name);
-        }
+        self.files.insert(name, recorded);
     }
 
     /// Compares the files with what is recorded.

@@ -51,7 +51,7 @@ enum Action {
     Uninstall(install::Uninstall),
     /// Show what is guarded here, and what is not covered.
     #[command(after_help = "Example:\n  backstitch guard status")]
-    Status(status::Status),
+    Status,
     /// List the points that a guarded conversation can be rewound to, the latest first: prompt, call, files and age.
     #[command(after_help = "Examples:\n  backstitch guard points\n  backstitch guard points 4f2a --json")]
     Points(points::Points),
@@ -60,7 +60,7 @@ enum Action {
     Rewind(points::GuardRewind),
     /// Undo the last rewind of the guarded conversation that this command was started from, or of the latest one.
     #[command(after_help = "Example:\n  backstitch guard undo")]
-    Undo(points::GuardUndo),
+    Undo,
     /// Let the program of a guarded conversation continue from its current point, for example after a rewind.
     #[command(
         after_help = "Examples:\n  backstitch guard continue 4f2a\n  backstitch guard continue 4f2a --prompt 'Try it without a new dependency'\n  backstitch guard continue 4f2a --print"
@@ -76,10 +76,10 @@ impl Guard {
         match self.action {
             Some(Action::Install(command)) => command.run(common).await,
             Some(Action::Uninstall(command)) => command.run(common),
-            Some(Action::Status(command)) => command.run(common).await,
+            Some(Action::Status) => status::run(common).await,
             Some(Action::Points(command)) => command.run(common).await,
             Some(Action::Rewind(command)) => command.run(common).await,
-            Some(Action::Undo(command)) => command.run(common).await,
+            Some(Action::Undo) => points::undo(common).await,
             Some(Action::Continue(command)) => command.run(common).await,
             Some(Action::Hook(command)) => command.run(common).await,
             None => self.command.run(common).await,

@@ -52,9 +52,6 @@ pub(crate) struct GuardRewind {
     force: bool,
 }
 
-#[derive(Args)]
-pub(crate) struct GuardUndo {}
-
 /// A call, with what it changed.
 struct CallPoint<'a> {
     call: &'a Call,
@@ -137,11 +134,10 @@ impl GuardRewind {
     }
 }
 
-impl GuardUndo {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let session = current(&OpenStore::existing(common)?).await?;
-        travel::Undo::of(session).run(common).await
-    }
+/// Undoes the last rewind of the current session.
+pub(super) async fn undo(common: &Common) -> anyhow::Result<ExitCode> {
+    let session = current(&OpenStore::existing(common)?).await?;
+    travel::Undo::of(session).run(common).await
 }
 
 /// Returns the session that a user names, or else the current one.

@@ -10,7 +10,6 @@ use backstitch_bridge::settings::{
     HookFile, InstalledHook, Plugin, Scope, added_directories, disabled_by, file_of,
 };
 use backstitch_bridge::{Program, hooks};
-use clap::Args;
 use serde_json::{Value, json};
 
 use super::codex;
@@ -22,9 +21,6 @@ use crate::report::Report;
 
 /// How many of the newest sessions are counted.
 const COUNTED: usize = 1_000;
-
-#[derive(Args)]
-pub(crate) struct Status {}
 
 /// The hooks of a program in one settings file.
 struct HookStatus {
@@ -148,68 +144,67 @@ impl HookStatus {
     }
 }
 
-impl Status {
-    pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let project = std::env::current_dir()?.canonicalize()?;
-        let scopes = [Scope::Project, Scope::User];
-        let mut hooks = Vec::new();
-        for (program, scope) in
-            Program::ALL.into_iter().flat_map(|program| scopes.map(|scope| (program, scope)))
-        {
-            hooks.extend(HookStatus::of(program, scope, &project).await);
-        }
-        let covered = session::covered(&project);
-        let has_store = common.store.is_some() || stores::existing(&project).ok().flatten().is_some();
-        let (mut sessions, mut problem) = (Vec::new(), None);
-        let mut uncovered: Vec<String> = Vec::new();
-        if has_store {
-            let place = OpenStore::existing_or_new(common, &project)?;
-            let page = place.runtime.sessions(SessionQuery::roots().with_limit(COUNTED)).await?;
-            // The session that `install` prepared has no mission yet.
-            let guarded = page
-                .sessions
-                .iter()
-                .filter(|session| is_guarded(session) && !session.summary.mission.is_empty());
-            sessions = guarded.map(|session| session.id()).collect();
-            match place.runtime.uncovered_paths(&covered).await {
-                Ok(paths) => uncovered = paths.into_iter().map(|one| one.path).collect(),
-                Err(error) => problem = Some(error.to_string()),
-            }
-        }
-        let beside = added_directories(&project);
-        let plugin = state_directory().ok().map(|state| Plugin::below(&state)).filter(Plugin::exists);
-        let values: Vec<Value> = hooks.iter().map(HookStatus::to_json).collect();
-        let value = json!({"v": 1, "directory": project, "hooks": values, "sessions": sessions, "uncovered": uncovered,
-            "added_directories": beside, "problem": problem, "covered": covered, "plugin": plugin.as_ref().map(Plugin::marketplace)});
-        let lines = hooks.iter().flat_map(|hook| hook.line().into_iter().chain(hook.trust_line(common)));
-        let mut lines: Vec<String> = lines.collect();
-        if let Some(plugin) = &plugin {
-            let place = plugin.directory();
-            lines.push(format!(
-                "a plugin for Claude Code is in {}; `claude plugin list` shows whether it is installed",
-                place.display()
-            ));
-        }
-        let has_hooks = !lines.is_empty();
-        if !has_hooks {
-            let install = common.hint("guard install claude-code");
-            lines.push(format!("nothing is guarded here; `{install}` guards Claude Code"));
-        }
-        if let Some(problem) = problem {
-            lines.push(format!("{} is not covered: {problem}", covered.display()));
-        } else if has_hooks {
-            lines.push(format!("covered: {}", covered.display()));
-        }
-        if !uncovered.is_empty() {
-            lines.push(format!("not covered, and never changed by a rewind: {}", uncovered.join(", ")));
-        }
-        for directory in beside {
-            lines.push(format!("not covered, because it is beside the project: {}", directory.display()));
-        }
-        if let Some(latest) = sessions.first() {
-            let (count, log) = (counted(sessions.len(), "session"), format!("log {}", short(latest)));
-            lines.push(format!("{count} recorded; `{}` shows the latest", common.hint(log)));
-        }
-        Ok(Report::new(&value).lines(lines).print(common))
+/// Reports which programs are guarded here.
+pub(super) async fn run(common: &Common) -> anyhow::Result<ExitCode> {
+    let project = std::env::current_dir()?.canonicalize()?;
+    let scopes = [Scope::Project, Scope::User];
+    let mut hooks = Vec::new();
+    for (program, scope) in
+        Program::ALL.into_iter().flat_map(|program| scopes.map(|scope| (program, scope)))
+    {
+        hooks.extend(HookStatus::of(program, scope, &project).await);
     }
+    let covered = session::covered(&project);
+    let has_store = common.store.is_some() || stores::existing(&project).ok().flatten().is_some();
+    let (mut sessions, mut problem) = (Vec::new(), None);
+    let mut uncovered: Vec<String> = Vec::new();
+    if has_store {
+        let place = OpenStore::existing_or_new(common, &project)?;
+        let page = place.runtime.sessions(SessionQuery::roots().with_limit(COUNTED)).await?;
+        // The session that `install` prepared has no mission yet.
+        let guarded = page
+            .sessions
+            .iter()
+            .filter(|session| is_guarded(session) && !session.summary.mission.is_empty());
+        sessions = guarded.map(|session| session.id()).collect();
+        match place.runtime.uncovered_paths(&covered).await {
+            Ok(paths) => uncovered = paths.into_iter().map(|one| one.path).collect(),
+            Err(error) => problem = Some(error.to_string()),
+        }
+    }
+    let beside = added_directories(&project);
+    let plugin = state_directory().ok().map(|state| Plugin::below(&state)).filter(Plugin::exists);
+    let values: Vec<Value> = hooks.iter().map(HookStatus::to_json).collect();
+    let value = json!({"v": 1, "directory": project, "hooks": values, "sessions": sessions, "uncovered": uncovered,
+        "added_directories": beside, "problem": problem, "covered": covered, "plugin": plugin.as_ref().map(Plugin::marketplace)});
+    let lines = hooks.iter().flat_map(|hook| hook.line().into_iter().chain(hook.trust_line(common)));
+    let mut lines: Vec<String> = lines.collect();
+    if let Some(plugin) = &plugin {
+        let place = plugin.directory();
+        lines.push(format!(
+            "a plugin for Claude Code is in {}; `claude plugin list` shows whether it is installed",
+            place.display()
+        ));
+    }
+    let has_hooks = !lines.is_empty();
+    if !has_hooks {
+        let install = common.hint("guard install claude-code");
+        lines.push(format!("nothing is guarded here; `{install}` guards Claude Code"));
+    }
+    if let Some(problem) = problem {
+        lines.push(format!("{} is not covered: {problem}", covered.display()));
+    } else if has_hooks {
+        lines.push(format!("covered: {}", covered.display()));
+    }
+    if !uncovered.is_empty() {
+        lines.push(format!("not covered, and never changed by a rewind: {}", uncovered.join(", ")));
+    }
+    for directory in beside {
+        lines.push(format!("not covered, because it is beside the project: {}", directory.display()));
+    }
+    if let Some(latest) = sessions.first() {
+        let (count, log) = (counted(sessions.len(), "session"), format!("log {}", short(latest)));
+        lines.push(format!("{count} recorded; `{}` shows the latest", common.hint(log)));
+    }
+    Ok(Report::new(&value).lines(lines).print(common))
 }
