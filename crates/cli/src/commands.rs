@@ -99,13 +99,13 @@ pub(crate) enum Command {
     Deny(people::decide::Deny),
     /// Send a message to a session, also while another process runs it.
     #[command(after_help = "Example:\n  backstitch send 4f2a \"Skip the slow tests\"")]
-    Send(people::say::Send),
+    Send(people::decide::Send),
     /// End the current evaluation, also while another process runs it.
     #[command(after_help = "Example:\n  backstitch cancel 4f2a")]
-    Cancel(people::say::Interrupt),
+    Cancel(people::decide::Interrupt),
     /// Pause a session, also while another process runs it.
     #[command(after_help = "Example:\n  backstitch pause 4f2a")]
-    Pause(people::say::Interrupt),
+    Pause(people::decide::Interrupt),
     /// Check a store for damage, and its index of sessions.
     #[command(after_help = "Examples:\n  backstitch verify --store store.db\n  backstitch verify --repair")]
     Verify(store::maintain::Verify),

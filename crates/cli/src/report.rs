@@ -9,6 +9,7 @@ use crate::common::Common;
 use crate::terminal::{self, Text};
 
 /// The result of a command, in both forms.
+#[must_use]
 pub(crate) struct Report {
     json: Value,
     lines: Vec<ReportLine>,
@@ -41,21 +42,18 @@ impl Report {
     }
 
     /// Adds a line.
-    #[must_use]
     pub(crate) fn line(mut self, line: impl Into<Text>) -> Self {
         self.lines.push(ReportLine::Text(line.into()));
         self
     }
 
     /// Adds lines.
-    #[must_use]
     pub(crate) fn lines(mut self, lines: impl IntoIterator<Item = impl Into<ReportLine>>) -> Self {
         self.lines.extend(lines.into_iter().map(Into::into));
         self
     }
 
     /// Adds a field to the object, such as the command that continues, or replaces it.
-    #[must_use]
     pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.json[name] = value.into();
         self

@@ -1,11 +1,13 @@
 //! A store whose index is brought up to date.
 
+use std::time::{Duration, Instant};
+
 use backstitch::host::SessionIndex;
 use backstitch::ports::OpenError;
 use backstitch::stores::{self, StoreAddress};
 
 use super::place::{OpenStore, unopened};
-use super::progress::ProgressLines;
+use crate::terminal;
 
 /// A store, and its index.
 pub(crate) struct IndexedStore {
@@ -32,6 +34,30 @@ impl IndexedStore {
         match filled.fill(|done| progress.report(done.done, done.total)).await {
             Ok(()) => Ok(Self { place: writable, index: filled }),
             Err(_) => Ok(Self { place, index }),
+        }
+    }
+}
+
+/// How long work takes before it is reported, and between two reports.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Prints a line now and then, and nothing for work that is done soon.
+pub(crate) struct ProgressLines {
+    verb: &'static str,
+    what: &'static str,
+    last: Instant,
+}
+
+impl ProgressLines {
+    /// Reports as in `indexed 200 of 10000 sessions`.
+    pub(crate) fn new(verb: &'static str, what: &'static str) -> Self {
+        Self { verb, what, last: Instant::now() }
+    }
+
+    pub(crate) fn report(&mut self, done: usize, total: usize) {
+        if self.last.elapsed() >= INTERVAL && !terminal::is_quiet() {
+            self.last = Instant::now();
+            eprintln!("{} {done} of {total} {}", self.verb, self.what);
         }
     }
 }

@@ -9,7 +9,6 @@ mod index;
 pub(crate) mod mission;
 mod new_file;
 pub(crate) mod place;
-mod progress;
 #[cfg(feature = "bridge")]
 pub(crate) mod relay;
 mod signals;
@@ -17,8 +16,7 @@ pub(crate) mod trusted;
 
 pub(crate) use file_names::{FileAtPoint, in_session, in_session_or_whole};
 pub(crate) use holder::ensure_idle;
-pub(crate) use index::IndexedStore;
+pub(crate) use index::{IndexedStore, ProgressLines};
 pub(crate) use new_file::write_new;
 pub(crate) use place::{OpenStore, listed, short, uncovered, uncovered_paths, user_name, with_store_hint};
-pub(crate) use progress::ProgressLines;
 pub(crate) use signals::Signals;

@@ -1,4 +1,4 @@
-//! `resolve`, `approve` and `deny`: decisions about calls that wait, and about sessions that cannot continue.
+//! What people tell a session: `resolve`, `approve` and `deny` decide, `send`, `cancel` and `pause` write to its inbox.
 
 use std::process::ExitCode;
 
@@ -6,7 +6,7 @@ use backstitch::host::{IdPart, check_arguments, find_call};
 use backstitch::id::{CallId, SessionId};
 use backstitch::journal::{Decision, PauseReason};
 use backstitch::message::OptionResult;
-use backstitch::report::DecisionReport;
+use backstitch::report::{DecisionReport, SentItem};
 use backstitch::{DecideOptions, WaitingCall};
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
@@ -239,5 +239,48 @@ fn report(common: &Common, done: &DecisionReport) -> Report {
         format!("the process that drives the session continues; if it has paused, `{resume}` does")
     } else {
         format!("`{resume}` continues")
+    })
+}
+
+#[derive(Args)]
+pub(crate) struct Send {
+    /// Session id, or at least 4 characters of its beginning or end.
+    session: String,
+    /// Message for the agent.
+    text: String,
+}
+
+// A session to cancel or to pause. The help is that of the command.
+#[derive(Args)]
+pub(crate) struct Interrupt {
+    /// Session id, or at least 4 characters of its beginning or end.
+    session: String,
+}
+
+impl Send {
+    pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let (place, session) = OpenStore::with_session(common, Some(&self.session)).await?;
+        Ok(report_sent(&place.runtime.send(session, &self.text).await?).print(common))
+    }
+}
+
+impl Interrupt {
+    pub(crate) async fn cancel(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let (place, session) = OpenStore::with_session(common, Some(&self.session)).await?;
+        Ok(report_sent(&place.runtime.cancel(session).await?).print(common))
+    }
+
+    pub(crate) async fn pause(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let (place, session) = OpenStore::with_session(common, Some(&self.session)).await?;
+        Ok(report_sent(&place.runtime.pause(session).await?).print(common))
+    }
+}
+
+fn report_sent(sent: &SentItem) -> Report {
+    let id = short(sent.session);
+    Report::new(sent).line(if sent.open {
+        format!("sent; the process that drives {id} handles it, or else the next `resume`")
+    } else {
+        format!("sent; `backstitch resume {id}` answers it")
     })
 }

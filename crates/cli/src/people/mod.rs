@@ -2,4 +2,3 @@
 
 pub(crate) mod decide;
 pub(crate) mod in_place;
-pub(crate) mod say;

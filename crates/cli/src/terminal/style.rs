@@ -109,6 +109,7 @@ const SPACES: &str = "                                                          
 
 /// One line of spans.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[must_use]
 pub(crate) struct Text {
     spans: Vec<(Role, Cow<'static, str>)>,
 }
@@ -119,20 +120,17 @@ impl Text {
     }
 
     /// Adds a span.
-    #[must_use]
     pub(crate) fn add(mut self, role: Role, text: impl AsRef<str>) -> Self {
         self.push(role, text);
         self
     }
 
     /// Adds ordinary text.
-    #[must_use]
     pub(crate) fn plain(self, text: impl AsRef<str>) -> Self {
         self.add(Role::Plain, text)
     }
 
     /// Adds spaces.
-    #[must_use]
     pub(crate) fn spaces(mut self, count: usize) -> Self {
         match SPACES.get(..count) {
             Some("") => {}
@@ -159,7 +157,6 @@ impl Text {
     }
 
     /// Adds all spans of another line.
-    #[must_use]
     pub(crate) fn join(mut self, other: Self) -> Self {
         self.spans.extend(other.spans);
         self
@@ -181,7 +178,6 @@ impl Text {
     }
 
     /// Returns the beginning of the line that fits into the columns, with `…` at its end if something was cut off.
-    #[must_use]
     pub(crate) fn cut(&self, columns: usize) -> Self {
         let whole = self.text();
         let cut = layout::cut(&whole, columns);
@@ -207,7 +203,6 @@ impl Text {
     }
 
     /// Returns the line with a space for each tab, so that its width does not depend on where it starts.
-    #[must_use]
     pub(crate) fn without_tabs(mut self) -> Self {
         for (_, text) in self.spans.iter_mut().filter(|(_, text)| text.contains('\t')) {
             *text = text.replace('\t', " ").into();
@@ -216,7 +211,6 @@ impl Text {
     }
 
     /// Returns the line without spaces at its end.
-    #[must_use]
     pub(crate) fn trimmed(mut self) -> Self {
         while let Some((_, text)) = self.spans.last_mut() {
             let length = text.trim_end_matches(' ').len();

@@ -18,6 +18,7 @@ struct TableRow {
 
 /// A table. Every row has as many cells as the header.
 #[derive(Default)]
+#[must_use]
 pub(crate) struct Table {
     header: Vec<String>,
     right: Vec<usize>,
@@ -33,21 +34,18 @@ impl Table {
     }
 
     /// Aligns columns, counted from 0, at their right.
-    #[must_use]
     pub(crate) fn align_right(mut self, columns: impl IntoIterator<Item = usize>) -> Self {
         self.right = columns.into_iter().collect();
         self
     }
 
     /// Leaves out these columns, one after the other, while the last column has fewer than `least` columns.
-    #[must_use]
     pub(crate) fn leave_out<const N: usize>(mut self, columns: [usize; N], least: usize) -> Self {
         (self.optional, self.least_last) = (columns.to_vec(), least);
         self
     }
 
     /// Leaves out a column everywhere, if one is given.
-    #[must_use]
     pub(crate) fn without(mut self, column: Option<usize>) -> Self {
         self.absent = column;
         self

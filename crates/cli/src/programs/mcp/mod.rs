@@ -5,7 +5,6 @@ mod host;
 mod presence;
 mod serve;
 mod served;
-mod siblings;
 
 use std::process::ExitCode;
 

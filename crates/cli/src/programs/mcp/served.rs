@@ -17,8 +17,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::SERVED;
-use super::presence::Presence;
-use super::siblings::{SiblingCalls, sessions};
+use super::presence::{Presence, SiblingCalls, sessions};
 use crate::error::{CommandError, ErrorCode, code_of};
 use crate::open::{OpenStore, short, uncovered};
 

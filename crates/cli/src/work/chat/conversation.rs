@@ -13,9 +13,8 @@ use backstitch::view::JournalView;
 use backstitch::{DriveOutcome, Run, RuntimeError};
 
 use super::attach;
-use super::context::context;
 use super::prompt::{Prompt, TypedLine};
-use super::recap::recap;
+use super::recap::{context, recap};
 use super::slash;
 use crate::common::Common;
 use crate::error::explain_hint;

@@ -7,7 +7,6 @@
 
 mod attach;
 mod commands;
-mod context;
 mod conversation;
 mod prompt;
 mod recap;
