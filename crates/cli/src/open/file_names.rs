@@ -27,18 +27,17 @@ impl FromStr for FileAtPoint {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let whole = || Self { point: PointSpec::Head, path: text.to_owned() };
+        let wrong = || format!("{text:?} names no file: write POINT:PATH, such as turn:2:src/main.rs");
         let Some((first, rest)) = text.split_once(':') else { return Ok(whole()) };
         let (point, path) = if PREFIXES.contains(&first) {
-            let Some((second, path)) = rest.split_once(':') else {
-                return Err(format!("{text:?} names no file: write POINT:PATH, such as turn:2:src/main.rs"));
-            };
+            let Some((second, path)) = rest.split_once(':') else { return Err(wrong()) };
             (format!("{first}:{second}"), path)
         } else {
             (first.to_owned(), rest)
         };
         let point = point.parse().map_err(|error| format!("{error}"))?;
         if path.is_empty() {
-            return Err(format!("{text:?} names no file: write POINT:PATH, such as turn:2:src/main.rs"));
+            return Err(wrong());
         }
         Ok(Self { point, path: path.to_owned() })
     }

@@ -11,7 +11,7 @@ use backstitch::redaction::SensitiveValue;
 use backstitch::report::{SessionRedaction, SessionRemoval};
 use clap::Args;
 
-use super::remainders;
+use super::maintain::remainder_lines;
 use crate::common::{Common, counted};
 use crate::error::{CommandError, ErrorCode, ReportedError, code_of};
 use crate::open::{OpenStore, short};
@@ -79,7 +79,7 @@ fn names(sessions: &[SessionId]) -> String {
 
 fn redaction_lines(redacted: &SessionRedaction) -> Vec<String> {
     let (content, would) = (&redacted.content, would_be(redacted.dry_run));
-    let mut lines: Vec<String> = remainders::lines(&redacted.left, redacted.dry_run).collect();
+    let mut lines: Vec<String> = remainder_lines(&redacted.left, redacted.dry_run).collect();
     for one in &content.sessions {
         let records = counted(one.positions.len(), "record");
         let inbox = match one.inbox {
@@ -196,7 +196,7 @@ fn removal_lines(removed: &SessionRemoval) -> Vec<String> {
         .map(|one| format!("{}: {} {would}deleted", short(one.session), counted(one.records, "record")))
         .collect();
     lines.push(format!("{} {would}deleted, {} bytes", counted(content.objects, "object"), content.bytes));
-    lines.extend(remainders::lines(&removed.left, removed.dry_run));
+    lines.extend(remainder_lines(&removed.left, removed.dry_run));
     if removed.copies > 0 {
         lines.push(format!("{} {would}removed", counted(removed.copies, "isolated workspace")));
     }

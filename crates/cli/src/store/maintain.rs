@@ -10,7 +10,6 @@ use backstitch::report::{StoreCheck, WrongSnapshot};
 use backstitch::{Runtime, RuntimeError};
 use clap::Args;
 
-use super::remainders;
 use crate::common::{Common, counted};
 use crate::error::{CommandError, ErrorCode, code_of, message_of};
 use crate::open::{OpenStore, ProgressLines, short};
@@ -114,7 +113,7 @@ impl Gc {
         let (bytes, kept) = (counted(collected.freed_bytes, "byte"), collected.content.kept_bytes);
         Ok(Report::new(&collected)
             .lines(collected.expired.iter().map(|session| format!("{}: {expired}", short(session))))
-            .lines(remainders::lines(&collected.left, self.dry_run))
+            .lines(remainder_lines(&collected.left, self.dry_run))
             .lines(objects)
             .line(format!("{bytes} {freed}, {kept} kept"))
             .print(common))
@@ -197,4 +196,10 @@ impl Verify {
         });
         lines
     }
+}
+
+/// Describes what an operation has removed, or would remove, of what killed processes left outside of the store.
+pub(super) fn remainder_lines(paths: &[PathBuf], dry_run: bool) -> impl Iterator<Item = String> {
+    let verb = if dry_run { "would remove" } else { "removed" };
+    paths.iter().map(move |path| format!("{verb} {}, which a killed process had left", path.display()))
 }

@@ -10,7 +10,7 @@ use backstitch::host::{Fidelity, OpenedWorkspace};
 use backstitch::id::SessionId;
 use backstitch::journal::{PauseReason, RecordBody, StopReason};
 use backstitch::ports::Workspace;
-use backstitch::{Agent, DriveOutcome, Mission, ResumeOptions, Runtime, SessionEvent, SessionOptions};
+use backstitch::{Agent, Mission, ResumeOptions, Runtime, SessionEvent, SessionOptions};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
@@ -19,7 +19,7 @@ use super::live::{AnnouncedRun, Screen};
 use crate::common::Common;
 use crate::open::{OpenStore, Signals, short, uncovered};
 use crate::people::in_place::{
-    Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, ask_while_driven, is_askable,
+    Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, ask_while_driven,
 };
 
 /// A session that this process drives, and everything that is needed to continue it after a decision.
@@ -49,7 +49,7 @@ impl DrivenSession {
     /// Drives a run. If the session waits for decisions and a person is there, asks, and continues.
     pub(crate) async fn drive(&self, run: backstitch::Run) -> anyhow::Result<DriveReport> {
         let mut driven = self.follow_run(run).await?;
-        while self.can_ask(&driven) {
+        while driven.can_ask(&self.common) {
             let Decisions::Made(drift) = self.ask().await? else { break };
             let resume = ResumeOptions { fidelity: self.fidelity, drift, ..ResumeOptions::default() };
             let (runtime, agent) = (&self.place.runtime, &self.built.agent);
@@ -97,11 +97,6 @@ impl DrivenSession {
             tools: &agent.tools,
             rules: &agent.approval_rules,
         }
-    }
-
-    fn can_ask(&self, driven: &DriveReport) -> bool {
-        let waits = matches!(&driven.ended, Ok(DriveOutcome::Paused { reason, .. }) if is_askable(*reason));
-        waits && !driven.interrupted && self.common.can_ask()
     }
 
     async fn ask(&self) -> anyhow::Result<Decisions> {

@@ -10,7 +10,7 @@ use backstitch::id::SessionId;
 use backstitch::journal::PauseReason;
 use backstitch::ports::Workspace;
 use backstitch::view::JournalView;
-use backstitch::{DriveOutcome, Run, RuntimeError};
+use backstitch::{DriveOutcome, Run};
 
 use super::attach;
 use super::prompt::{Prompt, TypedLine};
@@ -26,7 +26,7 @@ use crate::open::{OpenStore, Signals, ensure_idle, short};
 use crate::terminal::{self, Role, Text};
 use crate::trust::addresses;
 use crate::work::drive::with_rules;
-use crate::work::ending::print_answer;
+use crate::work::ending::{DriveReport, print_answer};
 use crate::work::live::{Screen, status_line};
 use crate::work::driving::NewSession;
 
@@ -230,15 +230,14 @@ impl Conversation {
         &self,
         screen: &Screen,
         session: SessionId,
-        ended: Result<DriveOutcome, RuntimeError>,
-        interrupted: bool,
+        driven: DriveReport,
     ) -> anyhow::Result<()> {
         let place = self.place()?;
         let view = place.view(session).await?;
         let is_stop = |reason: &PauseReason| *reason == PauseReason::Asked;
-        match ended {
+        match driven.ended {
             Ok(DriveOutcome::Completed(answer)) => print_answer(screen, &self.definition, &answer),
-            Ok(DriveOutcome::Paused { reason, .. }) if interrupted && is_stop(&reason) => {
+            Ok(DriveOutcome::Paused { reason, .. }) if driven.interrupted && is_stop(&reason) => {
                 screen.status(
                     "interrupted. A message continues the conversation; `/resume` continues the turn.",
                 );

@@ -8,40 +8,25 @@ use anyhow::Context as _;
 use backstitch::id::CallId;
 use backstitch::journal::StopReason;
 use backstitch::ports::Workspace;
-use backstitch::{DriveOutcome, ResumeOptions, Run, RuntimeError, SessionOptions};
+use backstitch::{ResumeOptions, Run, SessionOptions};
 use tokio::signal::unix::SignalKind;
 
 use super::conversation::{Conversation, Flow};
 use crate::open::Signals;
 use crate::people::in_place::{
-    Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, ask_while_driven, is_askable,
+    Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, ask_while_driven,
 };
 use crate::work::driving::is_approval;
+use crate::work::ending::DriveReport;
 use crate::work::live::Screen;
-
-/// How a run ended.
-struct WatchedRun {
-    ended: Result<DriveOutcome, RuntimeError>,
-    /// Whether Ctrl-C was pressed.
-    interrupted: bool,
-    flow: Flow,
-}
-
-impl WatchedRun {
-    /// Whether the session waits for a decision that a person can make now.
-    fn can_ask(&self) -> bool {
-        let waits = matches!(&self.ended, Ok(DriveOutcome::Paused { reason, .. }) if is_askable(*reason));
-        waits && !self.interrupted && self.flow == Flow::Continue
-    }
-}
 
 impl Conversation {
     /// Drives a run to its end. If it waits for approvals, asks the person, and continues.
     pub(super) async fn drive(&self, run: Run, mut signals: Signals) -> anyhow::Result<Flow> {
         let (place, session) = (self.place()?, run.session());
         let screen = Screen::new(false);
-        let mut watched = self.watch(&screen, run, &mut signals).await;
-        while watched.can_ask() && self.common.can_ask() {
+        let (mut driven, mut flow) = self.watch(&screen, run, &mut signals).await;
+        while flow == Flow::Continue && driven.can_ask(&self.common) {
             let workspace = self.files().await?;
             let Decisions::Made(drift) = self.ask(&screen, workspace.clone(), &mut signals).await? else {
                 break;
@@ -49,14 +34,14 @@ impl Conversation {
             let options = SessionOptions { workspace, ..SessionOptions::default() };
             let resume = ResumeOptions { drift, ..ResumeOptions::default() };
             let run = place.runtime.resume_with(session, &self.built.agent, resume, options).await?;
-            watched = self.watch(&screen, run, &mut signals).await;
+            (driven, flow) = self.watch(&screen, run, &mut signals).await;
         }
-        self.report(&screen, session, watched.ended, watched.interrupted).await?;
-        Ok(watched.flow)
+        self.report(&screen, session, driven).await?;
+        Ok(flow)
     }
 
     /// Prints the events of a run until it has ended. Ctrl-C interrupts it.
-    async fn watch(&self, screen: &Screen, mut run: Run, signals: &mut Signals) -> WatchedRun {
+    async fn watch(&self, screen: &Screen, mut run: Run, signals: &mut Signals) -> (DriveReport, Flow) {
         let tick = screen.tick();
         let (mut interrupts, mut flow) = (0, Flow::Continue);
         // The calls of an engine wait while it runs, so a person is asked meanwhile.
@@ -93,7 +78,7 @@ impl Conversation {
         }
         let ended = run.outcome().await;
         tick.abort();
-        WatchedRun { ended, interrupted: interrupts > 0, flow }
+        (DriveReport { ended, interrupted: interrupts > 0 }, flow)
     }
 
     /// Asks about all calls that wait for approval.
