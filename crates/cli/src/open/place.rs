@@ -116,8 +116,9 @@ impl OpenStore {
     }
 
     pub(crate) fn over(opened: OpenedStore) -> anyhow::Result<Self> {
-        let runtime =
-            Runtime::over(opened.clone()).with_report(report).with_owner(Owner::new(describe_process()));
+        // For the error that another process gets when the session is held.
+        let owner = Owner::new(format!("{} (process {})", user_name(), std::process::id()));
+        let runtime = Runtime::over(opened.clone()).with_report(report).with_owner(owner);
         #[cfg(feature = "bridge")]
         let runtime = runtime.with_engines(Arc::new(backstitch_bridge::InstalledEngines {
             key: crate::keys::key,
@@ -188,11 +189,6 @@ pub(crate) fn with_store_hint(error: StoresError) -> anyhow::Error {
 pub(crate) fn short(id: impl ToString) -> String {
     let id = id.to_string();
     id.rsplit('-').next().map_or(id.clone(), str::to_owned)
-}
-
-/// Describes this process, for the error that another process gets when the session is held.
-fn describe_process() -> String {
-    format!("{} (process {})", user_name(), std::process::id())
 }
 
 /// Returns the name of the user: that of the environment, else that of the system, else its number.

@@ -89,7 +89,7 @@ pub(crate) fn bytes(bytes: &[u8]) {
     } else {
         output::stdout(bytes);
     }
-    flush();
+    output::flush();
 }
 
 /// Prints a line to standard output, with colours if it has them.
@@ -118,7 +118,7 @@ pub(crate) fn stream(markdown: &mut MarkdownStream, text: &str) {
     } else {
         output::stdout(safe(text).as_bytes());
     }
-    flush();
+    output::flush();
 }
 
 /// Ends a line of Markdown that streams, and prints what was held back of it.
@@ -139,11 +139,6 @@ pub(crate) fn confirm(question: &str) -> io::Result<bool> {
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
-}
-
-/// Flushes a line of standard output that has not ended yet.
-pub(crate) fn flush() {
-    output::flush();
 }
 
 /// Suppresses progress, for the whole process.

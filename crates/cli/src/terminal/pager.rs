@@ -37,7 +37,7 @@ enum PagerState {
     /// The output so far, which fits on the screen.
     Buffered { bytes: Vec<u8>, program: Vec<String> },
     /// The output goes to a pager.
-    Started { child: Child, input: Option<ChildStdin> },
+    Started { child: Child, input: ChildStdin },
 }
 
 /// Sends standard output through a pager, until it is dropped.
@@ -83,7 +83,7 @@ pub(super) fn takes(bytes: &[u8]) -> bool {
         }
         let buffered = std::mem::take(buffered);
         if let Some((child, input)) = start_pager(program) {
-            *state = PagerState::Started { child, input: Some(input) };
+            *state = PagerState::Started { child, input };
             write(state, &buffered);
         } else {
             *current = None;
@@ -96,7 +96,7 @@ pub(super) fn takes(bytes: &[u8]) -> bool {
 }
 
 fn write(state: &mut PagerState, bytes: &[u8]) {
-    let PagerState::Started { child, input: Some(input) } = state else { return };
+    let PagerState::Started { child, input } = state else { return };
     if input.write_all(bytes).is_err() {
         // The user has closed the pager, and wants no more of the output.
         let _ = child.wait();

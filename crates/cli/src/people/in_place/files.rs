@@ -1,11 +1,9 @@
 //! The question about files that changed while no process drove the session and the machine was restarted.
 
-use std::sync::Arc;
-
 use backstitch::filesystem::format;
 use backstitch::host::DriftPolicy;
 use backstitch::journal::PauseReason;
-use backstitch::ports::{ObjectOverlay, PathChange, Workspace};
+use backstitch::ports::{ObjectOverlay, PathChange};
 use backstitch::view::JournalView;
 
 use super::shown::{dim, line, plain, warning};
@@ -31,21 +29,13 @@ pub(super) async fn ask(
         Role::Heading,
         "files changed while the session was not driven, and the machine was restarted",
     )]);
-    let changes = match &waiting.workspace {
-        Some(workspace) => changes(waiting, view, workspace)?,
-        None => Vec::new(),
-    };
-    show(&changes, person);
+    show(&changes(waiting, view)?, person);
     Ok(ask_policy(person).await)
 }
 
 /// The changes of the files since the last record.
-fn changes(
-    waiting: &WaitingSession<'_>,
-    view: &JournalView,
-    workspace: &Arc<dyn Workspace>,
-) -> anyhow::Result<Vec<PathChange>> {
-    let Some(known) = view.files() else { return Ok(Vec::new()) };
+fn changes(waiting: &WaitingSession<'_>, view: &JournalView) -> anyhow::Result<Vec<PathChange>> {
+    let (Some(workspace), Some(known)) = (&waiting.workspace, view.files()) else { return Ok(Vec::new()) };
     let found = workspace.capture_covering(known.coverage)?;
     let objects = ObjectOverlay::new(found.objects, &*waiting.place.objects);
     Ok(format::diff(&objects, known.root, found.root)?)

@@ -35,7 +35,9 @@ impl Screen {
                     body => self.invocations(body),
                 }
                 if let Some(restored) = RestoredFiles::of(session, &record.body) {
-                    self.show_restore(common, &restored);
+                    self.event(restores::event(common, &restored));
+                    let lines = restores::lines(common, &restored, RestoreCause::Call);
+                    lines.iter().for_each(|line| self.status(line));
                 }
                 if let Some(changed) = RepositoriesChanged::of(&record.body) {
                     let (text, changes) = (changed.text(), &changed.changes);
@@ -77,12 +79,6 @@ impl Screen {
         self.status_text(
             &format!("the model did not answer ({kind}): {message}; retrying in {wait:.1} s").into(),
         );
-    }
-
-    /// Prints the files that were restored.
-    fn show_restore(&self, common: &Common, restored: &RestoredFiles) {
-        self.event(restores::event(common, restored));
-        restores::lines(common, restored, RestoreCause::Call).iter().for_each(|line| self.status(line));
     }
 
     fn piece(&self, kind: &str, turn: u64, text: &str) {
