@@ -4,7 +4,6 @@
 //! parsing the JSON returns the same arguments. The printed commands can be executed unchanged.
 
 use backstitch::budget::Limits;
-use backstitch::id::{CallId, SessionId};
 use backstitch::journal::PauseReason;
 use backstitch::view::JournalView;
 use serde_json::Value;
@@ -27,27 +26,21 @@ pub(crate) fn call_text(decision: &PendingDecision, indent: &str) -> Option<Stri
 
 /// Formats what a session waits for, and the commands that end the pause.
 pub(crate) fn explain(common: &Common, view: &JournalView, all: &[PendingDecision]) -> Vec<String> {
-    let resume = |more: &str| common.hint(format_args!("resume {}{more}", short(view.session_id())));
+    let root = short(view.session_id());
+    let resume = |more: &str| common.hint(format_args!("resume {root}{more}"));
+    let indented = |command: String| format!("  {}", common.hint(command));
     let mut lines = Vec::new();
     let mut then = resume("");
     for one in all {
-        let PendingDecision { session, reason, detail, call, .. } = one;
+        let PendingDecision { reason, detail, .. } = one;
+        let (id, call) = (short(one.session), one.call.map(short));
         match (reason, call) {
             (PauseReason::Approval, Some(call)) => {
                 lines.push(format!("paused: {detail}"));
                 lines.extend(call_text(one, "  "));
-                let edit = common.hint(format_args!(
-                    "resolve {} {} edit --arguments JSON",
-                    short(session),
-                    short(call)
-                ));
+                let edit = common.hint(format_args!("resolve {id} {call} edit --arguments JSON"));
                 lines.push(format!("approve or deny it (`--all` decides about all calls, `deny --reason TEXT` gives the model a reason, `{edit}` approves it with other arguments):"));
-                let root = short(view.session_id());
-                lines.extend(
-                    ["approve", "deny"].map(|what| {
-                        format!("  {}", common.hint(format_args!("{what} {root} {}", short(call))))
-                    }),
-                );
+                lines.extend(["approve", "deny"].map(|what| indented(format!("{what} {root} {call}"))));
             }
             (PauseReason::EffectUnknown, Some(call)) => {
                 lines.push("paused: it is unknown whether this call has happened:".to_owned());
@@ -58,22 +51,20 @@ pub(crate) fn explain(common: &Common, view: &JournalView, all: &[PendingDecisio
                 }
                 lines.push("it happened (the files are kept), run it again, or let it fail (the files are restored):".to_owned());
                 let happened = if one.has_offer { "happened" } else { "happened --result done" };
-                lines.extend([happened, "retry", "fail"].map(|what| decide(common, *session, *call, what)));
+                let all = [happened, "retry", "fail"];
+                lines.extend(all.map(|what| indented(format!("resolve {id} {call} {what}"))));
             }
             (PauseReason::Poisoned, _) => {
                 lines.push(format!("paused: {detail}"));
                 lines.push("repair the files first. Then continue with the files as they are:".to_owned());
-                lines.push(format!(
-                    "  {}",
-                    common.hint(format_args!("resolve {} - continue", short(session)))
-                ));
+                lines.push(indented(format!("resolve {id} - continue")));
                 then = resume(" --files keep");
             }
             (PauseReason::Budget, _) => {
                 let limits = view.latest_evaluation().and_then(|evaluation| evaluation.budget);
                 lines.push(format!("paused: {detail}. Continue with more, for instance:"));
-                then =
-                    resume(&limits.map(|limits| format!(" --budget {}", twice(&limits))).unwrap_or_default());
+                let more = limits.map(|limits| format!(" --budget {}", twice(&limits)));
+                then = resume(&more.unwrap_or_default());
             }
             (PauseReason::Asked, _) if one.files_changed => {
                 lines.push(format!("paused: {detail}"));
@@ -95,10 +86,6 @@ pub(crate) fn explain(common: &Common, view: &JournalView, all: &[PendingDecisio
     }
     lines.push(format!("  {then}"));
     lines
-}
-
-fn decide(common: &Common, session: SessionId, call: CallId, what: &str) -> String {
-    format!("  {}", common.hint(format_args!("resolve {} {} {what}", short(session), short(call))))
 }
 
 /// Formats limits of double the size for `--budget`.
