@@ -67,8 +67,25 @@ pub(crate) fn build_agent(definition: &AgentDefinition) -> anyhow::Result<BuiltA
     Ok(definition.build_with(BuildOptions { key: Box::new(keys::key), transport: None })?)
 }
 
+/// Continues with another model.
+pub(crate) fn switch_model(model: &ModelName, definition: &mut AgentDefinition) -> anyhow::Result<()> {
+    add_provider_of(model, definition)?;
+    if definition.model.as_ref().is_some_and(|before| before.provider != model.provider) {
+        // The address belongs to the provider before.
+        definition.base_url = None;
+    }
+    if definition.model.as_ref().is_some_and(|before| before != model) {
+        // So does the window.
+        definition.window = None;
+    }
+    for refused in definition.switch_model(model.clone())? {
+        eprintln!("`{}` of the agent is not sent: {}", refused.option, refused.reason);
+    }
+    Ok(())
+}
+
 /// Adds the provider of a model from the settings of the user, unless it is built in or the definition has it.
-pub(crate) fn add_provider_of(model: &ModelName, definition: &mut AgentDefinition) -> anyhow::Result<()> {
+fn add_provider_of(model: &ModelName, definition: &mut AgentDefinition) -> anyhow::Result<()> {
     if definition.access(&model.provider).is_err() {
         let known = Config::load()?.providers();
         let of_model = known.iter().find(|provider| provider.name == model.provider.as_str());

@@ -8,7 +8,7 @@ use backstitch::ports::SandboxMode;
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
 
-use super::building::add_provider_of;
+use super::building::switch_model;
 use crate::trust::addresses;
 use crate::usage;
 
@@ -151,19 +151,7 @@ impl ModelFlags {
             return usage::refuse(format!("{message}; {advice}"));
         }
         if let Some(model) = &self.model {
-            add_provider_of(model, definition)?;
-            let is_other = definition.model.as_ref().is_some_and(|before| before.provider != model.provider);
-            if is_other {
-                // The address belongs to the provider before.
-                definition.base_url = None;
-            }
-            if definition.model.as_ref().is_some_and(|before| before != model) {
-                // So does the window.
-                definition.window = None;
-            }
-            for refused in definition.switch_model(model.clone())? {
-                eprintln!("`{}` of the agent is not sent: {}", refused.option, refused.reason);
-            }
+            switch_model(model, definition)?;
         }
         if let Some(retries) = self.retries {
             definition.retry.get_or_insert_default().retries = Some(retries);

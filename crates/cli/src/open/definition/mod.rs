@@ -9,7 +9,7 @@ mod new;
 
 #[cfg(feature = "mcp")]
 pub(crate) use building::changed_tools;
-pub(crate) use building::{add_provider_of, build_agent, definition_of, pin_servers, with_served_models};
+pub(crate) use building::{build_agent, definition_of, pin_servers, switch_model, with_served_models};
 #[cfg(feature = "mcp")]
 pub(crate) use flags::ModelNeed;
 pub(crate) use flags::{AgentFlags, ModelFlags, MovedTo};

@@ -15,7 +15,7 @@ use super::conversation::{Conversation, Flow, agent_of};
 use super::slash::{self, Slash};
 use crate::common::Common;
 use crate::history::restores::{self, RestoreCause};
-use crate::open::definition::{add_provider_of, with_served_models};
+use crate::open::definition::{switch_model, with_served_models};
 use crate::open::{OpenStore, ensure_idle};
 use crate::terminal::{grouped, money};
 
@@ -165,15 +165,7 @@ impl Conversation {
             }
         };
         let mut definition = self.definition.clone();
-        add_provider_of(&model, &mut definition)?;
-        if definition.model.as_ref().is_none_or(|before| before.provider != model.provider) {
-            // The address belongs to the provider before.
-            definition.base_url = None;
-        }
-        if definition.model.as_ref() != Some(&model) {
-            definition.window = None;
-        }
-        definition.set_model(model)?;
+        switch_model(&model, &mut definition)?;
         definition.fill_known_model();
         let definition = with_served_models(&self.common, definition).await;
         // A model that cannot be used, such as one without a key, changes nothing.
