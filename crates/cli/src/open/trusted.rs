@@ -9,7 +9,7 @@ use backstitch::stores;
 use crate::common::Common;
 use crate::config::{Config, ProjectSettings};
 use crate::project;
-use crate::trust::{self, Subject};
+use crate::trust::{self, Subject, TrustState};
 
 /// The settings and the agent file of a new session.
 pub(crate) struct NewAgent {
@@ -96,6 +96,18 @@ pub(crate) fn subject_of(path: &Path) -> anyhow::Result<Subject> {
         subject.add_store(&store)?;
     }
     Ok(subject)
+}
+
+/// Adds the settings of a project, if they are trusted. Returns their file, and whether it is trusted.
+pub(crate) fn add_project(root: &Path, config: &mut Config) -> anyhow::Result<Option<(PathBuf, bool)>> {
+    let Some(settings) = ProjectSettings::read(root)? else { return Ok(None) };
+    let mut subject = Subject::new(root);
+    subject.add_file(&settings.path)?;
+    let (path, is_trusted) = (settings.path.clone(), subject.standing()? == TrustState::Trusted);
+    if is_trusted {
+        *config = std::mem::take(config).with_project(settings);
+    }
+    Ok(Some((path, is_trusted)))
 }
 
 fn root_of(path: &Path) -> PathBuf {

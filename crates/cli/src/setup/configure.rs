@@ -9,10 +9,10 @@ use serde_json::json;
 use toml::Value;
 
 use crate::common::Common;
-use crate::config::{Config, ConfigError, Entry, Origin, ProjectSettings, edit, user_file};
+use crate::config::{Config, ConfigError, Entry, Origin, edit, user_file};
+use crate::open::trusted::add_project;
 use crate::project;
 use crate::report::{Report, ReportLine};
-use crate::trust::{Subject, TrustState};
 
 /// A setting, as JSON.
 #[derive(Serialize)]
@@ -57,7 +57,11 @@ impl Configure {
     pub(crate) fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let report = match self {
             Self::Show { origin } => {
-                let entries = with_project(Config::load()?)?.effective();
+                let (mut config, root) = (Config::load()?, project::root(&std::env::current_dir()?));
+                if let Some((path, false)) = add_project(&root, &mut config)? {
+                    eprintln!("{} is not used, because it is not trusted", path.display());
+                }
+                let entries = config.effective();
                 let settings = entries.iter().map(|Entry { key, value, origin }| {
                     let key = written_key(key);
                     ShownSetting { key, value, origin }
@@ -77,19 +81,6 @@ impl Configure {
         };
         Ok(report.print(common))
     }
-}
-
-/// Adds the settings of the project of the current directory, if they are trusted.
-fn with_project(config: Config) -> anyhow::Result<Config> {
-    let root = project::root(&std::env::current_dir()?);
-    let Some(settings) = ProjectSettings::read(&root)? else { return Ok(config) };
-    let mut subject = Subject::new(&root);
-    subject.add_file(&settings.path)?;
-    if subject.standing()? == TrustState::Trusted {
-        return Ok(config.with_project(settings));
-    }
-    eprintln!("{} is not used, because it is not trusted", settings.path.display());
-    Ok(config)
 }
 
 /// Changes the user's file. Nothing is written if the change returns no text.

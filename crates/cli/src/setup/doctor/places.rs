@@ -10,11 +10,11 @@ use backstitch::{isolated, stores};
 
 use super::Finding;
 use crate::common::{Common, counted};
-use crate::config::{Config, ProjectSettings, user_file};
+use crate::config::{Config, user_file};
 use crate::error::message_of;
 use crate::keys;
+use crate::open::trusted::add_project;
 use crate::project;
-use crate::trust::{Subject, TrustState};
 
 /// What to do about a damaged store.
 const DAMAGED: &str =
@@ -49,7 +49,7 @@ pub(super) fn check(common: &Common, findings: &mut Vec<Finding>) {
         }
     };
     let root = project::root(&here);
-    findings.extend(add_project(&root, &mut config).unwrap_or_else(Some));
+    findings.extend(project_settings(&root, &mut config));
     findings.push(store(common, &here));
     findings.extend(copies(common, &root));
     findings.extend(remainders(common));
@@ -71,23 +71,16 @@ fn settings() -> Finding {
 }
 
 /// Adds the settings of the project, if they are trusted.
-fn add_project(root: &Path, config: &mut Config) -> Result<Option<Finding>, Finding> {
-    let broken = |text: String| Finding::broken("project", text, "correct the file, or remove it");
-    let read = ProjectSettings::read(root).map_err(|error| broken(with_causes(error)))?;
-    let Some(settings) = read else { return Ok(None) };
-    let mut subject = Subject::new(root);
-    subject.add_file(&settings.path).map_err(|error| broken(with_causes(error)))?;
-    let path = settings.path.display().to_string();
-    match subject.standing().map_err(|error| broken(with_causes(error)))? {
-        TrustState::Trusted => {
-            *config = std::mem::take(config).with_project(settings);
-            Ok(Some(Finding::fine("project", format!("{path} is trusted"))))
+fn project_settings(root: &Path, config: &mut Config) -> Option<Finding> {
+    Some(match add_project(root, config) {
+        Ok(None) => return None,
+        Ok(Some((path, true))) => Finding::fine("project", format!("{} is trusted", path.display())),
+        Ok(Some((path, false))) => {
+            let text = format!("{} is not used, because it is not trusted", path.display());
+            Finding::notice("project", text, "read it, then `backstitch trust` trusts it")
         }
-        TrustState::New(_) | TrustState::Changed(_) => {
-            let text = format!("{path} is not used, because it is not trusted");
-            Ok(Some(Finding::notice("project", text, "read it, then `backstitch trust` trusts it")))
-        }
-    }
+        Err(error) => Finding::broken("project", message_of(&error), "correct the file, or remove it"),
+    })
 }
 
 fn store(common: &Common, here: &Path) -> Finding {
