@@ -4,7 +4,6 @@
 //! - [`store::conformance`] is the suite that every store passes, and [`store::conformance::admin`] that of its administration;
 //! - [`filesystem::conformance`] is the suite that every filesystem and every workspace passes;
 //! - [`tool::conformance`] is the suite that every way of calling tools passes;
-//! - `crash`, with the feature of that name, kills a process at a crash point;
 //! - [`program`] finds real programs of others, and scripts models for them;
 //! - [`request_form`] checks requests against the published forms of providers;
 //! - [`fold`] compares views of journals;
@@ -15,8 +14,6 @@
 //! This crate depends only on pure crates, and is used by `tests/` directories and `bench/`, never by
 //! programs of users. It is test code: a failed check panics with the reason.
 
-#[cfg(feature = "crash")]
-pub mod crash;
 pub mod filesystem;
 pub mod fold;
 pub mod mcp;

@@ -17,12 +17,12 @@ use backstitch_runtime::{
     MainLoopError, Mission, ResumeOptions, Runtime, RuntimeError, SessionOptions, Task,
 };
 use backstitch_store::SqliteStore;
-use backstitch_testkit::crash::Crash;
 use serde_json::Value;
 
 use super::child::{Death, Role};
 use super::matrix::hits_to_try;
 use super::plots;
+use super::points::Crash;
 use super::session::{agent, outside};
 use super::stage::{Opened, Place, Plot, Stage};
 use super::tools::done;

@@ -7,11 +7,11 @@ use backstitch_core::extra::Extra;
 use backstitch_core::journal::{ObservationCause, Position, RecordBody, WorkspaceIsolated};
 use backstitch_core::ports::Workspace;
 use backstitch_runtime::{ApplyOptions, read_records};
-use backstitch_testkit::crash::Crash;
 use backstitch_workspace::{HostWorkspace, OpenOptions};
 
 use super::child::{Death, Role};
 use super::outcome::collect;
+use super::points::Crash;
 use super::session;
 use super::stage::{Opened, Place, Stage};
 

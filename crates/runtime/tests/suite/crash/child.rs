@@ -5,8 +5,8 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-use backstitch_testkit::crash::{self, Crash};
 
+use super::points::{self, Crash};
 use super::session::{Unseen, to_the_end};
 use super::stage::{Place, Plot, Stage};
 use super::tools::{DIE_IN, STOP_IN};
@@ -87,7 +87,7 @@ impl Stage {
         command.env(STAGE, &self.root).env(ROLE, format!("{role:?} {:?} {:?}", self.place, self.plot));
         match death {
             Death::None => {}
-            Death::At(crash) => drop(command.env(crash::VARIABLE, crash.to_string())),
+            Death::At(crash) => drop(command.env(points::VARIABLE, crash.to_string())),
             Death::In(step) => drop(command.env(DIE_IN, step)),
             Death::StoppedIn(step) => drop(command.env(STOP_IN, step)),
         }
@@ -131,7 +131,7 @@ fn plays() {
     let plots = [Plot::Alone, Plot::Agents, Plot::Sections, Plot::Programs, Plot::Fallbacks];
     let plot = plots.into_iter().find(|known| format!("{known:?}") == plot).unwrap();
     let stage = Stage::existing(root, place, plot);
-    crash::arm();
+    points::arm();
     // On one thread, so that points are reached in the same order every time.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -152,5 +152,5 @@ fn plays() {
             Role::UndoApply => applying::undoes(&stage).await,
         }
     });
-    std::fs::write(stage.path("hits"), serde_json::to_vec(&crash::hits()).unwrap()).unwrap();
+    std::fs::write(stage.path("hits"), serde_json::to_vec(&points::hits()).unwrap()).unwrap();
 }

@@ -12,11 +12,11 @@ use backstitch_core::redaction::SensitiveValue;
 use backstitch_core::time::Clock as _;
 use backstitch_runtime::{ResumeOptions, SystemClock};
 use backstitch_store::{SqliteOptions, SqliteStore};
-use backstitch_testkit::crash::Crash;
 use serde_json::json;
 
 use super::child::{Death, Role};
 use super::matrix::hits_to_try;
+use super::points::Crash;
 use super::session::{agent, id};
 use super::stage::{Place, Plot, Stage};
 use crate::redaction::remains::assert_gone;

@@ -14,11 +14,11 @@ use backstitch_core::ports::{
 use backstitch_providers::{ErrorKind, Script, ScriptedFailure, ScriptedPolicy, ScriptedReply};
 use backstitch_runtime::{Agent, Backoff, Fallback, FallbackReason, read_records};
 use backstitch_store::SqliteStore;
-use backstitch_testkit::crash::Crash;
 use serde_json::json;
 
 use super::child::{Death, Role};
 use super::matrix::{Reference, resumed};
+use super::points::Crash;
 use super::session::{self, Unseen, asked};
 use super::stage::{Place, Plot, Stage};
 use super::tools::tools;

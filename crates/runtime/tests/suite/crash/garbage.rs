@@ -2,10 +2,10 @@
 
 use backstitch_core::ports::{GcMode, Retention};
 use backstitch_store::SqliteStore;
-use backstitch_testkit::crash::Crash;
 
 use super::child::{Death, Role};
 use super::matrix::{Reference, hits_to_try, resumed};
+use super::points::Crash;
 use super::session::Unseen;
 use super::stage::{Place, Stage};
 

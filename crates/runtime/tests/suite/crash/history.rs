@@ -8,11 +8,11 @@ use backstitch_core::journal::{ObservationCause, Position, RecordBody};
 use backstitch_core::message::PolicyName;
 use backstitch_core::ports::{FilePath, Store as _};
 use backstitch_runtime::{FilesRestored, FunctionPolicy, PointSpec, ResumeOptions, read_records};
-use backstitch_testkit::crash::Crash;
 use backstitch_testkit::tool::Counter;
 
 use super::child::{Death, Role};
 use super::outcome::collect;
+use super::points::Crash;
 use super::session::{self, agent};
 use super::stage::{Opened, Place, Stage};
 use crate::findings::Finding;

@@ -8,11 +8,11 @@ use std::time::Duration;
 use backstitch_core::crash::POINTS;
 use backstitch_runtime::{ResumeOptions, Runtime};
 use backstitch_store::SqliteStore;
-use backstitch_testkit::crash::Crash;
 use backstitch_testkit::tool::Counter;
 
 use super::child::{Death, Role};
 use super::outcome::{Outcome, files};
+use super::points::Crash;
 use super::session::{self, Unseen, agent, answered, asked, to_the_end};
 use super::stage::{Place, Plot, Stage};
 

@@ -6,10 +6,10 @@
 use std::time::Duration;
 
 use backstitch_core::rng::{Rng, Seed};
-use backstitch_testkit::crash::Crash;
 
 use super::child::{Death, Role};
 use super::matrix::{Reference, resumed};
+use super::points::Crash;
 use super::session::Unseen;
 use super::stage::{Place, Stage};
 

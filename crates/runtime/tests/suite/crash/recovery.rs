@@ -7,11 +7,11 @@ use backstitch_core::journal::Effect;
 use backstitch_core::ports::ProcessSpec;
 use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult};
 use backstitch_runtime::{Driver, PointSpec, ResumeOptions, SessionOptions, Tools};
-use backstitch_testkit::crash::Crash;
 use serde_json::json;
 
 use super::child::{Death, Role};
 use super::matrix::{Reference, resumed};
+use super::points::Crash;
 use super::session::{self, Unseen, outside};
 use super::stage::{Place, Stage};
 use super::tools::tools;

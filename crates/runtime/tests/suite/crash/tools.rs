@@ -10,12 +10,12 @@ use backstitch_core::ports::{ProcessSpec, Recursion, WriteMode};
 use backstitch_core::tool::{ResourceUse, Tool, ToolContext, ToolError, ToolResult, WorkspaceUse};
 use backstitch_filesystem::FilePath;
 use backstitch_runtime::Tools;
-use backstitch_testkit::crash;
 use backstitch_testkit::tool::Counter;
 use rustix::process::{Signal, getpid, kill_process};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::points;
 use super::stage::{Place, Stage};
 use crate::findings::{Diagnosis, Finding};
 
@@ -76,7 +76,7 @@ fn halfway(tool: &str, step: u32) {
     crash_point!("call.in_handler");
     let here = |variable| std::env::var(variable).is_ok_and(|told| told == format!("{tool}:{step}"));
     if here(DIE_IN) {
-        crash::die();
+        points::die();
     }
     if here(STOP_IN) {
         kill_process(getpid(), Signal::STOP).unwrap();

@@ -14,26 +14,26 @@ use backstitch_core::crash::{POINTS, at_every_point};
 use rustix::process::{Signal, getpid, kill_process};
 
 /// The environment variable with the [`Crash`] of the process.
-pub const VARIABLE: &str = "BACKSTITCH_CRASH";
+pub(crate) const VARIABLE: &str = "BACKSTITCH_CRASH";
 
 /// The crash point, and its hit, at which a process kills itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Crash {
+pub(crate) struct Crash {
     /// The crash point. If `None`, the hits of all points are added up.
-    pub point: Option<&'static str>,
+    pub(crate) point: Option<&'static str>,
     /// The number of the hit, from 1.
-    pub hit: u64,
+    pub(crate) hit: u64,
 }
 
 impl Crash {
     /// A crash at this hit of a point. Panics if there is no such point.
-    pub fn at(point: &str, hit: u64) -> Self {
+    pub(crate) fn at(point: &str, hit: u64) -> Self {
         let known = POINTS.iter().find(|known| **known == point);
         Self { point: Some(known.unwrap_or_else(|| panic!("there is no crash point {point:?}"))), hit }
     }
 
     /// A crash once this many points were reached, whichever they are.
-    pub fn after_points(hit: u64) -> Self {
+    pub(crate) fn after_points(hit: u64) -> Self {
         Self { point: None, hit }
     }
 }
@@ -61,7 +61,7 @@ static CRASH: OnceLock<Option<Crash>> = OnceLock::new();
 static HITS: Mutex<BTreeMap<&'static str, u64>> = Mutex::new(BTreeMap::new());
 
 /// Makes this process count the crash points that it reaches, and kill itself at the one in [`VARIABLE`].
-pub fn arm() {
+pub(crate) fn arm() {
     let told = std::env::var(VARIABLE).ok();
     let crash = told.map(|told| told.parse().unwrap_or_else(|error: String| panic!("{error}")));
     CRASH.set(crash).expect("a process is armed once");
@@ -69,7 +69,7 @@ pub fn arm() {
 }
 
 /// How often this process has reached each point since it was armed.
-pub fn hits() -> BTreeMap<&'static str, u64> {
+pub(crate) fn hits() -> BTreeMap<&'static str, u64> {
     lock().clone()
 }
 
@@ -89,7 +89,7 @@ fn count_hit(point: &'static str) {
 }
 
 /// Ends this process at once with SIGKILL.
-pub fn die() -> ! {
+pub(crate) fn die() -> ! {
     kill_process(getpid(), Signal::KILL).expect("a process may kill itself");
     loop {
         std::thread::park();
@@ -100,17 +100,12 @@ fn lock() -> MutexGuard<'static, BTreeMap<&'static str, u64>> {
     HITS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_crash_is_written_and_read() {
-        for crash in [Crash::at("append.before", 3), Crash::after_points(17)] {
-            assert_eq!(crash.to_string().parse(), Ok(crash));
-        }
-        for wrong in ["append.before", "append.during#1", "append.before#x", ""] {
-            assert!(wrong.parse::<Crash>().is_err(), "{wrong}");
-        }
+#[test]
+fn a_crash_is_written_and_read() {
+    for crash in [Crash::at("append.before", 3), Crash::after_points(17)] {
+        assert_eq!(crash.to_string().parse(), Ok(crash));
+    }
+    for wrong in ["append.before", "append.during#1", "append.before#x", ""] {
+        assert!(wrong.parse::<Crash>().is_err(), "{wrong}");
     }
 }
