@@ -5,11 +5,11 @@ use backstitch::journal::Position;
 use backstitch::ports::{ClaimMode, Owner, Store as _};
 use backstitch::store::SqliteStore;
 use backstitch_testkit::block_on;
-use backstitch_testkit::store::version_1;
 use serde_json::{Value, json};
 
 use crate::command::Ran;
 use crate::stage::{Stage, last_line, scripted};
+use crate::version_1;
 
 /// How many sessions the store of version 1 has that is migrated while the command is killed.
 fn old_sessions() -> u64 {

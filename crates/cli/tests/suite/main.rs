@@ -69,3 +69,4 @@ mod terminal;
 mod transcripts;
 mod truncated;
 mod trust;
+mod version_1;

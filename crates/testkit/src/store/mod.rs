@@ -1,5 +1,3 @@
 //! Shared code of the tests of stores.
 
 pub mod conformance;
-#[cfg(feature = "old-stores")]
-pub mod version_1;

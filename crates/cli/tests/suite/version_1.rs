@@ -2,15 +2,14 @@
 
 use std::path::Path;
 
-use backstitch_core::id::SessionId;
-use backstitch_core::journal::{
+use backstitch::id::SessionId;
+use backstitch::journal::{
     Batch, EvaluationFailure, EvaluationFinished, EvaluationOutcome, EvaluationStarted, InnerMessage,
     Position,
 };
-use backstitch_core::message::{MessageBuilder, PolicyName, RoleHint};
+use backstitch::message::{MessageBuilder, PolicyName, RoleHint};
+use backstitch_testkit::sample;
 use rusqlite::{Connection, params};
-
-use crate::sample;
 
 /// The tables of version 1.
 const SCHEMA: &str = include_str!("../../../store/src/sqlite/schema/0001_journals.sql");
@@ -20,7 +19,7 @@ const APPLICATION_ID: i32 = 0x4253_5443;
 
 /// Writes a new store of version 1 with so many sessions and returns them, oldest first. Each was asked `Mission N`; every tenth
 /// failed, the others were answered.
-pub fn write_store(path: &Path, sessions: u64) -> Vec<SessionId> {
+pub(crate) fn write_store(path: &Path, sessions: u64) -> Vec<SessionId> {
     let store = Connection::open(path).expect("a new file can be created");
     let configure = |name: &str, value: &str| {
         store.pragma_update(None, name, value).expect("a setting of a new database can be changed");
