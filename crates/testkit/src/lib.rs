@@ -8,7 +8,6 @@
 //! - [`request_form`] checks requests against the published forms of providers;
 //! - [`fold`] compares views of journals;
 //! - [`mcp`] is a client of MCP over HTTP;
-//! - [`source`] finds cycles between the modules of a crate;
 //! - [`block_on`] runs a future to its end without an async runtime.
 //!
 //! This crate depends only on pure crates, and is used by `tests/` directories and `bench/`, never by
@@ -20,7 +19,6 @@ pub mod mcp;
 pub mod program;
 pub mod request_form;
 pub mod sample;
-pub mod source;
 pub mod store;
 pub mod tool;
 

@@ -29,7 +29,6 @@ mod scripted;
 #[cfg(feature = "http")]
 mod secrets;
 mod sse;
-mod structure;
 #[cfg(feature = "http")]
 mod structured;
 mod support;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use backstitch_testkit::source::source_files;
+use super::source::source_files;
 
 /// Checks that no production code of a crate has one of these names.
 fn check(member: &str, names: &[&str]) {

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use backstitch_testkit::source::{Signature, signatures, workspace_files};
-
 use super::participle::is_participle;
+use super::source::{Signature, signatures, workspace_files};
 
 /// Beginnings of questions.
 const QUESTIONS: [&str; 4] = ["is_", "has_", "can_", "needs_"];

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use backstitch_testkit::source::{identifiers, signatures, workspace_files};
+use super::source::{identifiers, signatures, workspace_files};
 
 /// A word or phrase as it stands in a name in lower case, and the words to use.
 const REFUSED: [(&str, &str); 36] = [

@@ -1,5 +1,7 @@
-//! Tests of the samples, and of rules for the whole workspace: declared files, dependencies, doors, modules, names, pages, sleeps, words.
+//! Tests of the samples, and of rules for the whole workspace: declared files, dependencies, doors, modules, names, pages,
+//! providers, sleeps, words.
 
+mod cycles;
 mod declared;
 mod dependencies;
 mod doors;
@@ -8,6 +10,7 @@ mod identifiers;
 mod modules;
 mod pages;
 mod participle;
+mod providers;
 mod sample;
 mod sleeps;
 mod source;

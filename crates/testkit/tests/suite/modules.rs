@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use backstitch_testkit::source::{folder_cycles, module_cycles};
+use super::source::{folder_cycles, module_cycles};
 
 fn source_of(member: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(member).join("src")

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use backstitch_testkit::source::{ModuleUses, SourceFile, module_uses, source_files};
+use super::source::{ModuleUses, SourceFile, module_uses, source_files};
 
 /// The crates with a map of their modules.
 const MAPPED: [&str; 10] = [

@@ -1,6 +1,6 @@
 //! Cycles between modules are found, and nothing else is reported as one.
 
-use backstitch_testkit::source::{SourceFile, cycles, module_uses, production_code, uses_below};
+use super::source::{SourceFile, cycles, module_uses, production_code, uses_below};
 
 fn cycles_of(files: &[(&str, &str)]) -> Vec<Vec<String>> {
     let files: Vec<SourceFile> = files.iter().map(|(path, text)| SourceFile::new(*path, text)).collect();

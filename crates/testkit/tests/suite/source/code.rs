@@ -2,7 +2,7 @@
 
 /// Returns the source with comments, literals, and items under `#[cfg(test)]` replaced by spaces. Lines and
 /// columns stay the same.
-pub fn production_code(source: &str) -> String {
+pub(crate) fn production_code(source: &str) -> String {
     let mut code: Vec<char> = source.chars().collect();
     blank_literals(&mut code);
     blank_tests(&mut code);

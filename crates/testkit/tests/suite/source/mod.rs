@@ -13,28 +13,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub use code::production_code;
-pub use names::{Identifier, Signature, identifiers, signatures};
+pub(crate) use code::production_code;
+pub(crate) use names::{Signature, identifiers, signatures};
 use uses::{RootNames, root_names, used_names};
 
 /// A source file of a crate.
 #[derive(Debug, Clone)]
-pub struct SourceFile {
+pub(crate) struct SourceFile {
     /// Its path below the crate's `src`, with `/`.
-    pub path: String,
+    pub(crate) path: String,
     /// Its production code: no comments, no literals, no tests.
-    pub code: String,
+    pub(crate) code: String,
 }
 
 impl SourceFile {
     /// A file with the production code of this text.
-    pub fn new(path: impl Into<String>, text: &str) -> Self {
+    pub(crate) fn new(path: impl Into<String>, text: &str) -> Self {
         Self { path: path.into(), code: production_code(text) }
     }
 }
 
 /// Reads the production code of all files of a crate.
-pub fn source_files(src: &Path) -> Vec<SourceFile> {
+pub(crate) fn source_files(src: &Path) -> Vec<SourceFile> {
     let mut paths = Vec::new();
     collect(src, &mut paths);
     paths.sort();
@@ -49,7 +49,7 @@ pub fn source_files(src: &Path) -> Vec<SourceFile> {
 
 /// Reads the production code of a workspace: of its crates, of its measuring programs and of its examples, without files that
 /// hold only tests. The paths of the files start at its root.
-pub fn workspace_files(root: &Path) -> Vec<SourceFile> {
+pub(crate) fn workspace_files(root: &Path) -> Vec<SourceFile> {
     let crates = root.join("crates");
     let entries = fs::read_dir(&crates).unwrap_or_else(|error| panic!("{}: {error}", crates.display()));
     let names = entries.map(|entry| entry.expect("the folder can be read").file_name());
@@ -77,16 +77,16 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
 }
 
 /// Top modules, the other top modules that each uses, and the files with these uses.
-pub type ModuleUses = BTreeMap<String, BTreeMap<String, Vec<String>>>;
+pub(crate) type ModuleUses = BTreeMap<String, BTreeMap<String, Vec<String>>>;
 
 /// Returns the uses between top modules.
-pub fn module_uses(files: &[SourceFile]) -> ModuleUses {
+pub(crate) fn module_uses(files: &[SourceFile]) -> ModuleUses {
     uses_below(files, &[])
 }
 
 /// Returns the uses between the modules of a folder. The paths of the files start there, and `root` is the path of the folder
 /// from the root of the crate.
-pub fn uses_below(files: &[SourceFile], root: &[&str]) -> ModuleUses {
+pub(crate) fn uses_below(files: &[SourceFile], root: &[&str]) -> ModuleUses {
     let is_root = |file: &&SourceFile| matches!(file.path.as_str(), "lib.rs" | "main.rs" | "mod.rs");
     let modules: BTreeSet<String> =
         files.iter().filter(|file| !is_root(file)).map(|file| module_of(&file.path)).collect();
@@ -113,18 +113,18 @@ pub fn uses_below(files: &[SourceFile], root: &[&str]) -> ModuleUses {
 
 /// Returns the cycles between the top modules of a crate: each is a maximal set of modules that all use each
 /// other, directly or indirectly.
-pub fn module_cycles(src: impl AsRef<Path>) -> Vec<Vec<String>> {
+pub(crate) fn module_cycles(src: impl AsRef<Path>) -> Vec<Vec<String>> {
     cycles(&module_uses(&source_files(src.as_ref())))
 }
 
 /// Returns the cycles between the modules of a folder of a crate, as [`module_cycles`] does for the whole crate.
-pub fn folder_cycles(src: impl AsRef<Path>, folder: &str) -> Vec<Vec<String>> {
+pub(crate) fn folder_cycles(src: impl AsRef<Path>, folder: &str) -> Vec<Vec<String>> {
     let root: Vec<&str> = folder.split('/').collect();
     cycles(&uses_below(&source_files(&src.as_ref().join(folder)), &root))
 }
 
 /// Returns the cycles between modules, as [`module_cycles`] does.
-pub fn cycles(uses: &ModuleUses) -> Vec<Vec<String>> {
+pub(crate) fn cycles(uses: &ModuleUses) -> Vec<Vec<String>> {
     let reached: BTreeMap<&String, BTreeSet<&String>> =
         uses.keys().map(|module| (module, reachable(uses, module))).collect();
     let mut cycles = BTreeSet::new();

@@ -7,15 +7,15 @@ use super::code::{group_end, is_word};
 
 /// A name, and the line in which it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identifier<'a> {
+pub(crate) struct Identifier<'a> {
     /// Counted from 1.
-    pub line: usize,
+    pub(crate) line: usize,
     /// Without the `'` of a lifetime.
-    pub name: &'a str,
+    pub(crate) name: &'a str,
 }
 
 /// Returns all words of a code that are not numbers, keywords included.
-pub fn identifiers(code: &str) -> Vec<Identifier<'_>> {
+pub(crate) fn identifiers(code: &str) -> Vec<Identifier<'_>> {
     let all = code.lines().enumerate().flat_map(|(index, line)| {
         let words = line.split(|character: char| !is_word(character));
         words.map(move |name| Identifier { line: index + 1, name })
@@ -25,22 +25,22 @@ pub fn identifiers(code: &str) -> Vec<Identifier<'_>> {
 
 /// The signature of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Signature {
+pub(crate) struct Signature {
     /// The line of its name, counted from 1.
-    pub line: usize,
+    pub(crate) line: usize,
     /// The name.
-    pub name: String,
+    pub(crate) name: String,
     /// Whether it is an `async fn`.
-    pub is_async: bool,
+    pub(crate) is_async: bool,
     /// The parameters, in one line.
-    pub parameters: String,
+    pub(crate) parameters: String,
     /// The type that it returns, in one line. Empty if none is written.
-    pub returns: String,
+    pub(crate) returns: String,
 }
 
 impl Signature {
     /// Whether a call returns no value: nothing, or a result without a value.
-    pub fn returns_nothing(&self) -> bool {
+    pub(crate) fn returns_nothing(&self) -> bool {
         let is_result = self.returns.split_once('<').is_some_and(|(name, value)| {
             name.trim_end().ends_with("Result") && (value.starts_with("()>") || value.starts_with("(),"))
         });
@@ -48,13 +48,13 @@ impl Signature {
     }
 
     /// Whether a call returns `bool`, perhaps in a result.
-    pub fn returns_bool(&self) -> bool {
+    pub(crate) fn returns_bool(&self) -> bool {
         self.returns.split(|character: char| !is_word(character)).any(|word| word == "bool")
     }
 }
 
 /// Returns the signatures of all functions with a name.
-pub fn signatures(code: &str) -> Vec<Signature> {
+pub(crate) fn signatures(code: &str) -> Vec<Signature> {
     let characters: Vec<char> = code.chars().collect();
     let words = words(&characters);
     let mut signatures = Vec::new();
