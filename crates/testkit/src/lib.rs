@@ -3,7 +3,7 @@
 //! - [`sample`] generates ids, records and whole journals, the same for the same seed;
 //! - [`store::conformance`] is the suite that every store passes, and [`store::conformance::admin`] that of its administration;
 //! - [`filesystem::conformance`] is the suite that every filesystem and every workspace passes;
-//! - [`tool::conformance`] is the suite that every way of calling tools passes;
+//! - [`tool`] has tools whose arguments say what they do;
 //! - [`program`] finds real programs of others, and scripts models for them;
 //! - [`request_form`] checks requests against the published forms of providers;
 //! - [`fold`] compares views of journals;

@@ -23,7 +23,7 @@ use backstitch_runtime::{
     SessionOptions, ToolRunner, Tools,
 };
 use backstitch_store::MemoryStore;
-use backstitch_testkit::tool::{Act, Counter, Outcome, Script, ToolCaller as _, tools};
+use backstitch_testkit::tool::{Act, Counter, Outcome, Script, tools};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 

@@ -15,7 +15,7 @@ use backstitch_filesystem::FilePath;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{CallSpec, Counter};
+use super::Counter;
 use crate::sample::{Remark, Task};
 
 /// One action of a call.
@@ -141,6 +141,22 @@ impl Outcome {
         Self::EventRefused,
         Self::EventPanics,
     ];
+}
+
+/// A call to make.
+#[derive(Debug, Clone)]
+pub struct CallSpec {
+    /// The name of the tool.
+    pub name: String,
+    /// The arguments, as JSON.
+    pub arguments: Value,
+}
+
+impl CallSpec {
+    /// A call of this tool with these arguments.
+    pub fn new(name: &str, arguments: Value) -> Self {
+        Self { name: name.to_owned(), arguments }
+    }
 }
 
 /// The acts and the outcome of a call.

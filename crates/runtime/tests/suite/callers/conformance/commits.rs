@@ -1,16 +1,16 @@
 //! A failure in the commit or in the changes of a call fails that call and no other.
 
 use backstitch_core::view::CallStatus;
+use backstitch_testkit::tool::{CallSpec, Measure, Reading, Seat};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, TestRunner};
 
-use super::super::{CallSpec, Measure, Reading, Seat};
 use super::*;
 
 /// The holders of the seat.
-fn seats(caller: &dyn ToolCaller) -> Vec<String> {
+fn seats(caller: &Caller) -> Vec<String> {
     let mut by = Vec::new();
     caller.inspect(&mut |session| {
         by = session.all::<Seat>().unwrap().iter().map(|seat| seat.by.clone()).collect();
@@ -20,35 +20,35 @@ fn seats(caller: &dyn ToolCaller) -> Vec<String> {
 
 /// An item that JSON cannot represent is refused when it is added: a handler that returns the error fails,
 /// and a handler that ignores it succeeds.
-pub fn an_item_that_cannot_be_stored_fails_where_it_is_added(factory: &dyn CallerFactory) {
-    let caller = open(factory);
-    prepare(&*caller);
+pub(crate) fn an_item_that_cannot_be_stored_fails_where_it_is_added(kind: Kind) {
+    let caller = open(kind);
+    prepare(&caller);
     let before = caller.state();
     let acts = |act| [Act::Append("more".into()), Act::Write("file.txt".into(), "changed".into()), act];
-    assert_eq!(run(&*caller, acts(Act::Unstorable), Outcome::Success).ending, CallConclusion::Failed);
-    assert_unchanged(&before, &*caller, "an item that cannot be stored");
+    assert_eq!(run(&caller, acts(Act::Unstorable), Outcome::Success).ending, CallConclusion::Failed);
+    assert_unchanged(&before, &caller, "an item that cannot be stored");
     let told = caller.results().pop().unwrap().error_message.unwrap();
     assert!(told.contains("sample/measure") && told.contains("NaN"), "{told}");
 
     for outcome in [Outcome::Error, Outcome::Panic] {
-        assert_eq!(run(&*caller, acts(Act::TryUnstorable), outcome).ending, CallConclusion::Failed);
-        assert_unchanged(&before, &*caller, "a failing call that tried it");
+        assert_eq!(run(&caller, acts(Act::TryUnstorable), outcome).ending, CallConclusion::Failed);
+        assert_unchanged(&before, &caller, "a failing call that tried it");
     }
-    assert_eq!(run(&*caller, acts(Act::TryUnstorable), Outcome::Success).ending, CallConclusion::Succeeded);
-    assert_eq!(file(&*caller, "file.txt").as_deref(), Some("changed"));
+    assert_eq!(run(&caller, acts(Act::TryUnstorable), Outcome::Success).ending, CallConclusion::Succeeded);
+    assert_eq!(file(&caller, "file.txt").as_deref(), Some("changed"));
     caller.inspect(&mut |session| {
         assert!(session.all::<Measure>().unwrap().is_empty() && session.all::<Reading>().unwrap().is_empty());
     });
 }
 
 /// Two calls of a turn claim the only seat: one of them gets it, and the other leaves only its error.
-pub fn a_refusal_at_the_commit_fails_that_call_alone(factory: &dyn CallerFactory) {
+pub(crate) fn a_refusal_at_the_commit_fails_that_call_alone(kind: Kind) {
     for (claim, kind) in [
         (Act::Claim as fn(String) -> Act, "invalid_value"),
         (Act::ClaimOrPanic as fn(String) -> Act, "panic"),
     ] {
-        let caller = open(factory);
-        prepare(&*caller);
+        let caller = open(kind);
+        prepare(&caller);
         // The call with files runs long enough for the other to be committed before it.
         let mut slow = vec![
             Act::Log("slow".into()),
@@ -72,11 +72,11 @@ pub fn a_refusal_at_the_commit_fails_that_call_alone(factory: &dyn CallerFactory
             (CallConclusion::Succeeded, CallConclusion::Failed)
         );
         let winner = ["slow", "fast"][won];
-        assert_eq!(seats(&*caller), [winner]);
-        assert_eq!(tasks(&*caller), ["plan", "hem", winner]);
+        assert_eq!(seats(&caller), [winner]);
+        assert_eq!(tasks(&caller), ["plan", "hem", winner]);
         let text = if won == 0 { "slow" } else { "original" };
-        assert_eq!(file(&*caller, "file.txt").as_deref(), Some(text));
-        assert_eq!(remarks(&*caller), ["slow"], "logs of a failed call are kept");
+        assert_eq!(file(&caller, "file.txt").as_deref(), Some(text));
+        assert_eq!(remarks(&caller), ["slow"], "logs of a failed call are kept");
         let results = caller.results();
         let told = results.iter().find(|result| result.invocation_id == ends[lost].call_id).unwrap();
         // The handler itself may also have found the seat taken.
@@ -110,11 +110,11 @@ fn call() -> impl Strategy<Value = (&'static str, Vec<Act>, Outcome)> {
 /// Calls may fail in their handler, in the events of their result, in encoding or when they are reduced
 /// again, by an error or a panic, alone or concurrently. Each call ends, a failed call leaves no trace, and
 /// the changes of successful calls are committed.
-pub fn failures_of_any_kind_harm_no_sibling(factory: &dyn CallerFactory) {
+pub(crate) fn failures_of_any_kind_harm_no_sibling(kind: Kind) {
     let config = Config { cases: 24, failure_persistence: None, ..Config::default() };
     let turns = vec(vec(call(), 1..5), 1..4);
     let shown = TestRunner::new(config).run(&turns, |turns| {
-        let caller = open(factory);
+        let caller = open(kind);
         let mut stands: Vec<String> = Vec::new();
         for (number, turn) in turns.iter().enumerate() {
             let mark = |index: usize| format!("mark-{number}-{index}");
@@ -152,15 +152,15 @@ pub fn failures_of_any_kind_harm_no_sibling(factory: &dyn CallerFactory) {
                     stands.push(mark(index));
                 }
                 if *tool == "act" {
-                    let is_there = file(&*caller, &mark(index)).is_some();
+                    let is_there = file(&caller, &mark(index)).is_some();
                     prop_assert_eq!(is_there, succeeded, "{}: {:?}", mark(index), turn);
                 }
             }
-            let mut found = tasks(&*caller);
+            let mut found = tasks(&caller);
             found.sort();
             stands.sort();
             prop_assert_eq!(&found, &stands, "{:?}", turn);
-            let seats = seats(&*caller);
+            let seats = seats(&caller);
             prop_assert!(seats.len() <= 1 && seats.iter().all(|by| stands.contains(by)), "{:?}", seats);
         }
         Ok(())

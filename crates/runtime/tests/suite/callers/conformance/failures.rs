@@ -1,8 +1,8 @@
 //! Every failure restores state, files and resources, and adds one error to the transcript.
 
+use backstitch_testkit::tool::CallSpec;
 use serde_json::json;
 
-use super::super::CallSpec;
 use super::*;
 
 /// The changes that a call makes before it fails.
@@ -32,9 +32,9 @@ fn mischief() -> Vec<(&'static str, Vec<Act>)> {
 }
 
 /// Each failure after each kind of change leaves state and files as they were.
-pub fn every_failure_leaves_state_and_files_as_they_were(factory: &dyn CallerFactory) {
-    let caller = open(factory);
-    prepare(&*caller);
+pub(crate) fn every_failure_leaves_state_and_files_as_they_were(kind: Kind) {
+    let caller = open(kind);
+    prepare(&caller);
     let before = caller.state();
     for (index, (what, acts)) in mischief().into_iter().enumerate() {
         // Each change is followed by each failure once; the slow failure, which waits for a timeout, only by
@@ -45,23 +45,23 @@ pub fn every_failure_leaves_state_and_files_as_they_were(factory: &dyn CallerFac
             }
             let told = caller.results().len();
             let what = format!("{what}, then {outcome:?}");
-            assert_eq!(run(&*caller, acts.clone(), outcome).ending, CallConclusion::Failed, "{what}");
-            assert_unchanged(&before, &*caller, &what);
+            assert_eq!(run(&caller, acts.clone(), outcome).ending, CallConclusion::Failed, "{what}");
+            assert_unchanged(&before, &caller, &what);
             let results = caller.results();
             assert_eq!(results.len(), told + 1, "{what}");
             assert!(results.last().unwrap().is_error, "{what}");
         }
     }
     assert_eq!(
-        run(&*caller, [Act::Append("at last".into())], Outcome::Success).ending,
+        run(&caller, [Act::Append("at last".into())], Outcome::Success).ending,
         CallConclusion::Succeeded
     );
 }
 
 /// Arguments that do not match the schema are refused before anything runs.
-pub fn arguments_that_do_not_fit_change_nothing(factory: &dyn CallerFactory) {
-    let caller = open(factory);
-    prepare(&*caller);
+pub(crate) fn arguments_that_do_not_fit_change_nothing(kind: Kind) {
+    let caller = open(kind);
+    prepare(&caller);
     let before = caller.state();
     for arguments in [
         json!({}),
@@ -72,43 +72,43 @@ pub fn arguments_that_do_not_fit_change_nothing(factory: &dyn CallerFactory) {
         let told = caller.results().len();
         let ends = caller.turn(vec![CallSpec::new("act", arguments.clone())]);
         assert_eq!(ends[0].ending, CallConclusion::Failed, "{arguments}");
-        assert_unchanged(&before, &*caller, "arguments that do not fit");
+        assert_unchanged(&before, &caller, "arguments that do not fit");
         assert_eq!(caller.results().len(), told + 1, "{arguments}");
         assert!(caller.results().last().unwrap().is_error, "{arguments}");
     }
 }
 
 /// A tool that changes a resource without declaring it fails, and nothing changes.
-pub fn a_tool_that_does_not_declare_resources_cannot_change_one(factory: &dyn CallerFactory) {
-    let caller = open(factory);
-    prepare(&*caller);
+pub(crate) fn a_tool_that_does_not_declare_resources_cannot_change_one(kind: Kind) {
+    let caller = open(kind);
+    prepare(&caller);
     let before = caller.state();
     let ends = caller.turn(vec![Script::new([Act::Count(1)], Outcome::Success).asked("think")]);
     assert_eq!(ends[0].ending, CallConclusion::Failed);
     let told = caller.results().last().unwrap().error_message.clone().unwrap();
     assert!(told.contains(r#"resources = "write""#), "{told}");
-    assert_unchanged(&before, &*caller, "a tool that does not declare resources");
+    assert_unchanged(&before, &caller, "a tool that does not declare resources");
 }
 
 /// A call of an unknown tool is an error that the model sees.
-pub fn unknown_tools_change_nothing(factory: &dyn CallerFactory) {
-    let caller = open(factory);
-    prepare(&*caller);
+pub(crate) fn unknown_tools_change_nothing(kind: Kind) {
+    let caller = open(kind);
+    prepare(&caller);
     let before = caller.state();
     let ends = caller.turn(vec![CallSpec::new("unheard_of", json!({}))]);
     assert_eq!(ends[0].ending, CallConclusion::Failed);
-    assert_unchanged(&before, &*caller, "an unknown tool");
+    assert_unchanged(&before, &caller, "an unknown tool");
     assert!(caller.results().last().unwrap().is_error);
 }
 
 /// The logs of a failing call are kept, and nothing else.
-pub fn logs_of_failing_calls_are_kept(factory: &dyn CallerFactory) {
-    let caller = open(factory);
-    prepare(&*caller);
+pub(crate) fn logs_of_failing_calls_are_kept(kind: Kind) {
+    let caller = open(kind);
+    prepare(&caller);
     let before = caller.state();
     for outcome in [Outcome::Error, Outcome::Unsuccessful, Outcome::Panic, Outcome::Hang] {
-        run(&*caller, [Act::Log(format!("{outcome:?}")), Act::Append("more".into())], outcome);
+        run(&caller, [Act::Log(format!("{outcome:?}")), Act::Append("more".into())], outcome);
     }
-    assert_eq!(remarks(&*caller), ["Error", "Unsuccessful", "Panic", "Hang"]);
-    assert_unchanged(&before, &*caller, "failing calls that log");
+    assert_eq!(remarks(&caller), ["Error", "Unsuccessful", "Panic", "Hang"]);
+    assert_unchanged(&before, &caller, "failing calls that log");
 }

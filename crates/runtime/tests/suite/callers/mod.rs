@@ -1,5 +1,10 @@
 //! The conformance suite of tool callers, for two callers, each over files in memory and over a real
 //! directory; and the comparison of these with a caller outside.
+//!
+//! All callers of tools (direct calls, loops, programs, other processes) use one entry point, so a call has the
+//! same meaning for all of them.
+
+mod conformance;
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -22,7 +27,7 @@ use backstitch_runtime::{
 };
 use backstitch_store::MemoryStore;
 use backstitch_testkit::sample::Task;
-use backstitch_testkit::tool::{CallConclusion, CallReport, CallSpec, Counter, ToolCaller, set_up};
+use backstitch_testkit::tool::{Act, CallSpec, Counter, Outcome, Script, set_up, tools};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use serde_json::json;
 use tokio::runtime::Runtime;
@@ -48,6 +53,24 @@ pub(crate) enum Way {
     Batch,
     /// By a program outside, which waits for each result, such as a client of a protocol.
     Outside,
+}
+
+/// A call and its conclusion.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct CallReport {
+    pub(crate) call_id: CallId,
+    pub(crate) ending: CallConclusion,
+}
+
+/// How a call ended, in the terms that all callers share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CallConclusion {
+    /// Its changes are committed.
+    Succeeded,
+    /// Its changes are rolled back, and the model sees an error.
+    Failed,
+    /// Sections have to be opened first. The call counts as never made.
+    VisibilityExpansion,
 }
 
 /// Part of the error that a caller outside gets for a tool whose section is not open: it has no sections.
@@ -180,8 +203,9 @@ fn is_expansion(result: &OptionResult) -> bool {
     result.error_message.as_ref().is_some_and(|message| message.contains(NOT_AVAILABLE))
 }
 
-impl ToolCaller for Caller {
-    fn turn(&self, calls: Vec<CallSpec>) -> Vec<CallReport> {
+impl Caller {
+    /// Makes the calls of one turn, and returns their conclusions, in the order of the calls.
+    pub(crate) fn turn(&self, calls: Vec<CallSpec>) -> Vec<CallReport> {
         if let Some(outside) = &self.outside {
             return self.runtime.block_on(async {
                 let mut reports = Vec::new();
@@ -211,7 +235,8 @@ impl ToolCaller for Caller {
         })
     }
 
-    fn state(&self) -> CompositeSnapshot {
+    /// The current state: `State` slices and all resources, including the files. The transcript is not part of it.
+    pub(crate) fn state(&self) -> CompositeSnapshot {
         self.runtime.block_on(async {
             let state = self.harness.live.state().await;
             let mut snapshot = state.snapshot(SnapshotMetadata::default()).unwrap();
@@ -221,7 +246,8 @@ impl ToolCaller for Caller {
         })
     }
 
-    fn results(&self) -> Vec<OptionResult> {
+    /// The results in the transcript, in the order in which they were recorded.
+    pub(crate) fn results(&self) -> Vec<OptionResult> {
         self.runtime.block_on(async {
             let state = self.harness.live.state().await;
             let transcript = state.view.transcript().unwrap();
@@ -231,7 +257,8 @@ impl ToolCaller for Caller {
         })
     }
 
-    fn status(&self, call: CallId) -> (CallStatus, bool) {
+    /// The status of a call, and whether it is open: started and without an outcome.
+    pub(crate) fn status(&self, call: CallId) -> (CallStatus, bool) {
         self.runtime.block_on(async {
             let state = self.harness.live.state().await;
             let call = state.view.call(call).unwrap();
@@ -239,7 +266,8 @@ impl ToolCaller for Caller {
         })
     }
 
-    fn inspect(&self, inspect: &mut dyn FnMut(&Session)) {
+    /// Passes the session to a function.
+    pub(crate) fn inspect(&self, inspect: &mut dyn FnMut(&Session)) {
         self.runtime.block_on(async {
             let state = self.harness.live.state().await;
             inspect(&state.session);
@@ -255,16 +283,19 @@ impl ToolCaller for Caller {
         });
     }
 
-    fn filesystem(&self) -> Arc<dyn Filesystem> {
+    /// The files of the session.
+    pub(crate) fn filesystem(&self) -> Arc<dyn Filesystem> {
         self.workspace.filesystem()
     }
 
-    fn rewind_before(&self, call: CallId) -> Result<(), BoxError> {
+    /// Rewinds the session to before a call.
+    pub(crate) fn rewind_before(&self, call: CallId) -> Result<(), BoxError> {
         self.runtime.block_on(self.harness.live.rollback_to_tool(call))?;
         Ok(())
     }
 
-    fn abandon(&self, asked: CallSpec, polls: usize) -> (CallId, bool) {
+    /// Makes a call, polls it `polls` times and drops it. Returns its id, and whether it had ended.
+    pub(crate) fn abandon(&self, asked: CallSpec, polls: usize) -> (CallId, bool) {
         self.runtime.block_on(async {
             let call = self.harness.call(&asked.name, asked.arguments).await;
             let call_id = call.call_id;
@@ -279,31 +310,26 @@ impl ToolCaller for Caller {
     }
 }
 
-fn factory(place: Place, way: Way) -> impl Fn(Vec<Tool>) -> Box<dyn ToolCaller> {
-    move |tools| Box::new(open(place, way, tools))
-}
-
 mod direct_in_memory {
-    backstitch_testkit::tool_conformance!(super::factory(super::Place::Memory, super::Way::Direct));
+    super::conformance::tool_conformance!((super::Place::Memory, super::Way::Direct));
 }
 
 mod direct_in_a_directory {
-    backstitch_testkit::tool_conformance!(super::factory(super::Place::Directory, super::Way::Direct));
+    super::conformance::tool_conformance!((super::Place::Directory, super::Way::Direct));
 }
 
 mod batch_in_memory {
-    backstitch_testkit::tool_conformance!(super::factory(super::Place::Memory, super::Way::Batch));
+    super::conformance::tool_conformance!((super::Place::Memory, super::Way::Batch));
 }
 
 mod batch_in_a_directory {
-    backstitch_testkit::tool_conformance!(super::factory(super::Place::Directory, super::Way::Batch));
+    super::conformance::tool_conformance!((super::Place::Directory, super::Way::Batch));
 }
 
 #[test]
 fn a_rewind_that_is_dropped_anywhere_happens_wholly_or_not_at_all() {
-    use backstitch_testkit::tool::{Act, Outcome, Script};
     for place in [Place::Memory, Place::Directory] {
-        let caller = open(place, Way::Direct, backstitch_testkit::tool::tools());
+        let caller = open(place, Way::Direct, tools());
         let call = |name: &str, outcome| {
             let acts = [Act::Append(name.into()), Act::Extend("file.txt".into(), name.into())];
             caller.turn(vec![Script::new(acts, outcome).asked("act")])[0].call_id
@@ -373,11 +399,14 @@ fn the_state_of_a_live_session_is_a_copy_and_blocks_no_writer() {
 
 #[test]
 fn all_callers_and_files_give_calls_the_same_meaning() {
-    use backstitch_testkit::tool::conformance::parity;
-    let direct = factory(Place::Memory, Way::Direct);
-    parity(&direct, &factory(Place::Memory, Way::Batch));
-    parity(&direct, &factory(Place::Directory, Way::Direct));
-    parity(&direct, &factory(Place::Directory, Way::Batch));
-    parity(&direct, &factory(Place::Memory, Way::Outside));
-    parity(&direct, &factory(Place::Directory, Way::Outside));
+    let direct = (Place::Memory, Way::Direct);
+    for other in [
+        (Place::Memory, Way::Batch),
+        (Place::Directory, Way::Direct),
+        (Place::Directory, Way::Batch),
+        (Place::Memory, Way::Outside),
+        (Place::Directory, Way::Outside),
+    ] {
+        conformance::parity(direct, other);
+    }
 }

@@ -5,17 +5,17 @@
 
 use std::collections::BTreeMap;
 
+use backstitch_testkit::tool::CallSpec;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, TestRunner};
 
-use super::super::CallSpec;
 use super::*;
 
 /// Calls that use files wait for each other, so each sees the writes of earlier ones.
-pub fn calls_of_a_turn_see_files_in_their_order(factory: &dyn CallerFactory) {
-    let caller = open(factory);
+pub(crate) fn calls_of_a_turn_see_files_in_their_order(kind: Kind) {
+    let caller = open(kind);
     let extend = |text: &str, outcome| {
         Script::new([Act::Yield, Act::Extend("file.txt".into(), text.into())], outcome).asked("act")
     };
@@ -27,12 +27,12 @@ pub fn calls_of_a_turn_see_files_in_their_order(factory: &dyn CallerFactory) {
     ];
     let ends = caller.turn(turn);
     assert_eq!(ends[2].ending, CallConclusion::Failed);
-    assert_eq!(file(&*caller, "file.txt").as_deref(), Some("123"));
+    assert_eq!(file(&caller, "file.txt").as_deref(), Some("123"));
 }
 
 /// Calls that use resources wait for each other, and failed ones leave no trace.
-pub fn calls_of_a_turn_change_resources_in_their_order(factory: &dyn CallerFactory) {
-    let caller = open(factory);
+pub(crate) fn calls_of_a_turn_change_resources_in_their_order(kind: Kind) {
+    let caller = open(kind);
     let count =
         |by, tool, outcome| Script::new([Act::Yield, Act::Count(by), Act::Yield], outcome).asked(tool);
     let ends = caller.turn(vec![
@@ -44,7 +44,7 @@ pub fn calls_of_a_turn_change_resources_in_their_order(factory: &dyn CallerFacto
     ]);
     let failed: Vec<_> = ends.iter().map(|end| end.ending == CallConclusion::Failed).collect();
     assert_eq!(failed, [false, true, false, true, false]);
-    assert_eq!(number(&*caller), (3 + 2) * 3 + 3, "1, 2 and 3 in this order");
+    assert_eq!(number(&caller), (3 + 2) * 3 + 3, "1, 2 and 3 in this order");
 }
 
 /// The expected state of a session.
@@ -135,11 +135,11 @@ fn call() -> impl Strategy<Value = (&'static str, Script)> {
 }
 
 /// Random turns of one or several calls leave the same state as in the model.
-pub fn random_turns_do_as_the_model_does(factory: &dyn CallerFactory) {
+pub(crate) fn random_turns_do_as_the_model_does(kind: Kind) {
     let config = Config { cases: 24, failure_persistence: None, ..Config::default() };
     let turns = vec(vec(call(), 1..5), 1..6);
     let shown = TestRunner::new(config).run(&turns, |turns| {
-        let caller = open(factory);
+        let caller = open(kind);
         let mut model = Model::default();
         for turn in turns {
             let told = caller.results().len();
@@ -158,11 +158,11 @@ pub fn random_turns_do_as_the_model_does(factory: &dyn CallerFactory) {
                 let expands = script.outcome == Outcome::Expansion;
                 prop_assert_eq!(ending_of(index) == CallConclusion::VisibilityExpansion, expands);
             }
-            prop_assert_eq!(&tasks(&*caller), &model.tasks, "{:?}", turn);
-            prop_assert_eq!(&remarks(&*caller), &model.remarks, "{:?}", turn);
-            prop_assert_eq!(number(&*caller), model.number, "{:?}", turn);
+            prop_assert_eq!(&tasks(&caller), &model.tasks, "{:?}", turn);
+            prop_assert_eq!(&remarks(&caller), &model.remarks, "{:?}", turn);
+            prop_assert_eq!(number(&caller), model.number, "{:?}", turn);
             for path in ["a", "d/b", "d/c"] {
-                prop_assert_eq!(file(&*caller, path), model.files.get(path).cloned(), "{}: {:?}", path, turn);
+                prop_assert_eq!(file(&caller, path), model.files.get(path).cloned(), "{}: {:?}", path, turn);
             }
         }
         Ok(())

@@ -9,7 +9,7 @@ const MOST_POLLS: usize = 10_000;
 
 /// Wherever a call is dropped, the next call finds the session as it was before, or, if the commit had
 /// started, as it is after the call. The journal records which.
-pub fn a_call_that_is_dropped_anywhere_is_rolled_back_before_the_next(factory: &dyn CallerFactory) {
+pub(crate) fn a_call_that_is_dropped_anywhere_is_rolled_back_before_the_next(kind: Kind) {
     for (tool, outcome) in [
         ("act", Outcome::Success),
         ("act", Outcome::Error),
@@ -17,8 +17,8 @@ pub fn a_call_that_is_dropped_anywhere_is_rolled_back_before_the_next(factory: &
         ("act", Outcome::EventRefused),
         ("think", Outcome::Success),
     ] {
-        let caller = open(factory);
-        prepare(&*caller);
+        let caller = open(kind);
+        prepare(&caller);
         for polls in 0..MOST_POLLS {
             let what = format!("{tool} that would end with {outcome:?}, dropped after {polls} polls");
             let before = caller.state();
@@ -38,12 +38,12 @@ pub fn a_call_that_is_dropped_anywhere_is_rolled_back_before_the_next(factory: &
             assert!(!is_open, "{what}: it is still open");
             match status {
                 CallStatus::Completed => {
-                    assert_eq!(tasks(&*caller).last().map(String::as_str), Some("more"), "{what}");
+                    assert_eq!(tasks(&caller).last().map(String::as_str), Some("more"), "{what}");
                     if tool == "act" {
-                        assert_eq!(file(&*caller, "file.txt"), Some(what), "it is committed, or it is not");
+                        assert_eq!(file(&caller, "file.txt"), Some(what), "it is committed, or it is not");
                     }
                 }
-                CallStatus::Failed | CallStatus::Pending => assert_unchanged(&before, &*caller, &what),
+                CallStatus::Failed | CallStatus::Pending => assert_unchanged(&before, &caller, &what),
             }
             if had_ended {
                 break;

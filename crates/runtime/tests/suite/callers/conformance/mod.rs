@@ -1,10 +1,7 @@
 //! Properties of every way of calling tools, over any files.
 //!
-//! Each function checks one property, and panics if it does not hold. A caller runs them all with
-//! [`tool_conformance!`](crate::tool_conformance), which generates a test for each. [`parity`] compares two
-//! callers.
-
-#![allow(clippy::unwrap_used, reason = "a property that does not hold panics")]
+//! Each function checks one property, and panics if it does not hold. `tool_conformance!` generates a test for
+//! each. [`parity`] compares two kinds of callers.
 
 mod abandoned;
 mod acceptance;
@@ -12,26 +9,28 @@ mod commits;
 mod failures;
 mod random;
 
-pub use abandoned::*;
-pub use acceptance::*;
-pub use commits::*;
-pub use failures::*;
-pub use random::*;
+pub(crate) use abandoned::*;
+pub(crate) use acceptance::*;
+pub(crate) use commits::*;
+pub(crate) use failures::*;
+pub(crate) use random::*;
 
-use backstitch_core::execution::snapshots_equivalent;
+use backstitch_core::execution::{CompositeSnapshot, snapshots_equivalent};
 use backstitch_core::session::SlicePolicy;
-use backstitch_filesystem::{FileOperations, FilePath};
+use backstitch_filesystem::{FileOperations as _, FilePath};
+use backstitch_testkit::sample::{Remark, Task};
+use backstitch_testkit::tool::{Act, Counter, Outcome, Script, tools};
 
-use super::{Act, CallConclusion, CallReport, CallerFactory, Counter, Outcome, Script, ToolCaller, tools};
-use crate::sample::{Remark, Task};
+use super::{CallConclusion, CallReport, Caller, Place, Way};
 
-/// Calls a macro with the names of all properties.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! each_tool_property {
-    ([$($callback:tt)*] $($factory:expr)?) => {
-        $($callback)*! {
-            $($factory;)?
+/// Where the files are, and how tools are called.
+pub(crate) type Kind = (Place, Way);
+
+/// Generates a test for each property of a kind of caller. Call it inside of a module of tests.
+macro_rules! tool_conformance {
+    ($kind:expr) => {
+        $crate::callers::conformance::tool_conformance! {
+            $kind;
             a_failing_tool_changes_nothing,
             a_visibility_expansion_is_as_if_nothing_had_run,
             state_goes_back_to_a_tool_boundary,
@@ -49,45 +48,30 @@ macro_rules! each_tool_property {
             random_turns_do_as_the_model_does,
         }
     };
-}
-
-/// Generates a test for each property.
-///
-/// Its argument is an expression for a [`CallerFactory`](crate::tool::CallerFactory). Call it inside of a
-/// module of tests.
-#[macro_export]
-macro_rules! tool_conformance {
-    ($factory:expr) => {
-        $crate::each_tool_property!([$crate::tool_conformance_tests] $factory);
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! tool_conformance_tests {
-    ($factory:expr; $($name:ident,)*) => {
+    ($kind:expr; $($name:ident,)*) => {
         $(
             #[test]
             fn $name() {
-                $crate::tool::conformance::$name(&$factory);
+                $crate::callers::conformance::$name($kind);
             }
         )*
     };
 }
+pub(crate) use tool_conformance;
 
-fn open(factory: &dyn CallerFactory) -> Box<dyn ToolCaller> {
-    factory.open(tools())
+fn open((place, way): Kind) -> Caller {
+    super::open(place, way, tools())
 }
 
 /// Makes one call that may change files.
-fn run(caller: &dyn ToolCaller, acts: impl IntoIterator<Item = Act>, outcome: Outcome) -> CallReport {
+fn run(caller: &Caller, acts: impl IntoIterator<Item = Act>, outcome: Outcome) -> CallReport {
     let mut ends = caller.turn(vec![Script::new(acts, outcome).asked("act")]);
     assert_eq!(ends.len(), 1, "a turn of one call has one end");
     ends.remove(0)
 }
 
 /// Creates initial state: tasks, files in several directories, and a number.
-fn prepare(caller: &dyn ToolCaller) {
+fn prepare(caller: &Caller) {
     let ended = run(
         caller,
         [
@@ -104,7 +88,7 @@ fn prepare(caller: &dyn ToolCaller) {
 }
 
 /// The keys of the tasks.
-fn tasks(caller: &dyn ToolCaller) -> Vec<String> {
+fn tasks(caller: &Caller) -> Vec<String> {
     let mut keys = Vec::new();
     caller.inspect(&mut |session| {
         assert_eq!(session.policy_of::<Task>(), SlicePolicy::State);
@@ -114,7 +98,7 @@ fn tasks(caller: &dyn ToolCaller) -> Vec<String> {
 }
 
 /// The texts of the log.
-fn remarks(caller: &dyn ToolCaller) -> Vec<String> {
+fn remarks(caller: &Caller) -> Vec<String> {
     let mut texts = Vec::new();
     caller.inspect(&mut |session| {
         texts = session.all::<Remark>().unwrap().iter().map(|remark| remark.text.clone()).collect();
@@ -123,12 +107,12 @@ fn remarks(caller: &dyn ToolCaller) -> Vec<String> {
 }
 
 /// The text of a file, if it exists.
-fn file(caller: &dyn ToolCaller, path: &str) -> Option<String> {
+fn file(caller: &Caller, path: &str) -> Option<String> {
     caller.filesystem().read_text(&FilePath::new(path).unwrap()).ok()
 }
 
 /// The number of the counter.
-fn number(caller: &dyn ToolCaller) -> u64 {
+fn number(caller: &Caller) -> u64 {
     let state = caller.state();
     let counter = state.resources.get(Counter::NAME).expect("the counter is part of the state");
     serde_json::from_value(counter.to_json().unwrap()).unwrap()
@@ -136,11 +120,7 @@ fn number(caller: &dyn ToolCaller) -> u64 {
 
 /// Panics if state, files or resources differ in content from an earlier snapshot.
 #[track_caller]
-fn assert_unchanged(
-    before: &backstitch_core::execution::CompositeSnapshot,
-    caller: &dyn ToolCaller,
-    what: &str,
-) {
+fn assert_unchanged(before: &CompositeSnapshot, caller: &Caller, what: &str) {
     let after = caller.state();
     assert!(after.resources.contains_key("workspace"), "the files are part of the state");
     assert!(after.resources.contains_key(Counter::NAME), "the counter is part of the state");
