@@ -1,9 +1,7 @@
 //! The form of a request to Messages.
 
-use serde_json::Value;
-
 use super::form::Form::{Any, Boolean, By, Count, List, Map, Object, Text, TextOr, Word};
-use super::form::{Field, Shape, maybe, needed};
+use super::form::{Field, Shape, kind, maybe, needed};
 
 /// A request.
 pub(super) static REQUEST: Shape = Shape::of(
@@ -11,93 +9,57 @@ pub(super) static REQUEST: Shape = Shape::of(
     &[
         needed("model", Text),
         needed("max_tokens", Count(1)),
-        needed("messages", List(&By(message))),
+        needed("messages", List(&By("role", &[&USER, &ASSISTANT]))),
         maybe("system", TextOr(&Object(&TEXT))),
         maybe("tools", List(&Object(&TOOL))),
         maybe("tool_choice", Map),
-        maybe("thinking", By(thinking)),
+        maybe("thinking", By("type", &[&THINKING_ENABLED, &THINKING_ADAPTIVE, &THINKING_DISABLED])),
         maybe("output_config", Object(&OUTPUT_CONFIG)),
         maybe("stream", Boolean),
         maybe("stop_sequences", List(&Text)),
         maybe("service_tier", Word(&["auto", "standard_only"])),
         CACHE,
         maybe("metadata", Map),
-        maybe("container", Any),
-        maybe("diagnostics", Any),
-        maybe("inference_geo", Any),
-        maybe("speed", Any),
-        maybe("user_profile_id", Any),
-        maybe("workspace_id", Any),
+        maybe("container diagnostics inference_geo speed user_profile_id workspace_id", Any),
     ],
 );
 
 const CACHE: Field = maybe("cache_control", Object(&CACHE_CONTROL));
 
 const CACHE_CONTROL: Shape =
-    Shape::of("a cache mark", &[needed("type", Word(&["ephemeral"])), maybe("ttl", Word(&["5m", "1h"]))]);
-
-fn message(value: &Value) -> Option<&'static Shape> {
-    Some(match value["role"].as_str()? {
-        "user" => &USER,
-        "assistant" => &ASSISTANT,
-        _ => return None,
-    })
-}
+    Shape::of("a cache mark", &[kind(&["ephemeral"]), maybe("ttl", Word(&["5m", "1h"]))]);
 
 const USER: Shape = Shape::of(
     "a user message",
-    &[needed("role", Word(&["user"])), needed("content", TextOr(&By(user_block)))],
+    &[
+        needed("role", Word(&["user"])),
+        needed("content", TextOr(&By("type", &[&TEXT, &IMAGE, &DOCUMENT, &RESULT]))),
+    ],
 );
 
 const ASSISTANT: Shape = Shape::of(
     "an assistant message",
-    &[needed("role", Word(&["assistant"])), needed("content", TextOr(&By(assistant_block)))],
+    &[
+        needed("role", Word(&["assistant"])),
+        needed("content", TextOr(&By("type", &[&TEXT, &THINKING, &REDACTED_THINKING, &CALL]))),
+    ],
 );
-
-fn user_block(value: &Value) -> Option<&'static Shape> {
-    match value["type"].as_str()? {
-        "tool_result" => Some(&RESULT),
-        _ => shown_block(value),
-    }
-}
-
-/// Blocks that may stand in user messages and in results.
-fn shown_block(value: &Value) -> Option<&'static Shape> {
-    Some(match value["type"].as_str()? {
-        "text" => &TEXT,
-        "image" => &IMAGE,
-        "document" => &DOCUMENT,
-        _ => return None,
-    })
-}
-
-fn assistant_block(value: &Value) -> Option<&'static Shape> {
-    Some(match value["type"].as_str()? {
-        "text" => &TEXT,
-        "thinking" => &THINKING,
-        "redacted_thinking" => &REDACTED_THINKING,
-        "tool_use" => &CALL,
-        _ => return None,
-    })
-}
 
 const TEXT: Shape = Shape::of(
     "a text block",
-    &[needed("type", Word(&["text"])), needed("text", Text), maybe("citations", List(&Map)), CACHE],
+    &[kind(&["text"]), needed("text", Text), maybe("citations", List(&Map)), CACHE],
 );
 
-const THINKING: Shape = Shape::of(
-    "a thought",
-    &[needed("type", Word(&["thinking"])), needed("thinking", Text), needed("signature", Text)],
-);
+const THINKING: Shape =
+    Shape::of("a thought", &[kind(&["thinking"]), needed("thinking", Text), needed("signature", Text)]);
 
 const REDACTED_THINKING: Shape =
-    Shape::of("a hidden thought", &[needed("type", Word(&["redacted_thinking"])), needed("data", Text)]);
+    Shape::of("a hidden thought", &[kind(&["redacted_thinking"]), needed("data", Text)]);
 
 const CALL: Shape = Shape::of(
     "a call",
     &[
-        needed("type", Word(&["tool_use"])),
+        kind(&["tool_use"]),
         needed("id", Text),
         needed("name", Text),
         needed("input", Map),
@@ -110,9 +72,9 @@ const CALL: Shape = Shape::of(
 const RESULT: Shape = Shape::of(
     "a result",
     &[
-        needed("type", Word(&["tool_result"])),
+        kind(&["tool_result"]),
         needed("tool_use_id", Text),
-        maybe("content", TextOr(&By(shown_block))),
+        maybe("content", TextOr(&By("type", &[&TEXT, &IMAGE, &DOCUMENT]))),
         maybe("is_error", Boolean),
         maybe("toolset_name", Text),
         CACHE,
@@ -122,8 +84,8 @@ const RESULT: Shape = Shape::of(
 const IMAGE: Shape = Shape::of(
     "an image",
     &[
-        needed("type", Word(&["image"])),
-        needed("source", By(image_source)),
+        kind(&["image"]),
+        needed("source", By("type", &[&IMAGE_BYTES, &ADDRESS, &STORED_FILE])),
         maybe("transformations", Map),
         CACHE,
     ],
@@ -132,8 +94,8 @@ const IMAGE: Shape = Shape::of(
 const DOCUMENT: Shape = Shape::of(
     "a document",
     &[
-        needed("type", Word(&["document"])),
-        needed("source", By(document_source)),
+        kind(&["document"]),
+        needed("source", By("type", &[&DOCUMENT_BYTES, &ADDRESS, &STORED_FILE])),
         maybe("title", Text),
         maybe("context", Text),
         maybe("citations", Map),
@@ -141,28 +103,10 @@ const DOCUMENT: Shape = Shape::of(
     ],
 );
 
-fn image_source(value: &Value) -> Option<&'static Shape> {
-    Some(match value["type"].as_str()? {
-        "base64" => &IMAGE_BYTES,
-        "url" => &ADDRESS,
-        "file" => &STORED_FILE,
-        _ => return None,
-    })
-}
-
-fn document_source(value: &Value) -> Option<&'static Shape> {
-    Some(match value["type"].as_str()? {
-        "base64" => &DOCUMENT_BYTES,
-        "url" => &ADDRESS,
-        "file" => &STORED_FILE,
-        _ => return None,
-    })
-}
-
 const IMAGE_BYTES: Shape = Shape::of(
     "the bytes of an image",
     &[
-        needed("type", Word(&["base64"])),
+        kind(&["base64"]),
         needed("media_type", Word(&["image/jpeg", "image/png", "image/gif", "image/webp"])),
         needed("data", Text),
     ],
@@ -170,17 +114,12 @@ const IMAGE_BYTES: Shape = Shape::of(
 
 const DOCUMENT_BYTES: Shape = Shape::of(
     "the bytes of a document",
-    &[
-        needed("type", Word(&["base64"])),
-        needed("media_type", Word(&["application/pdf"])),
-        needed("data", Text),
-    ],
+    &[kind(&["base64"]), needed("media_type", Word(&["application/pdf"])), needed("data", Text)],
 );
 
-const ADDRESS: Shape = Shape::of("an address", &[needed("type", Word(&["url"])), needed("url", Text)]);
+const ADDRESS: Shape = Shape::of("an address", &[kind(&["url"]), needed("url", Text)]);
 
-const STORED_FILE: Shape =
-    Shape::of("a stored file", &[needed("type", Word(&["file"])), needed("file_id", Text)]);
+const STORED_FILE: Shape = Shape::of("a stored file", &[kind(&["file"]), needed("file_id", Text)]);
 
 const TOOL: Shape = Shape::of(
     "a tool",
@@ -198,25 +137,14 @@ const TOOL: Shape = Shape::of(
     ],
 );
 
-fn thinking(value: &Value) -> Option<&'static Shape> {
-    Some(match value["type"].as_str()? {
-        "enabled" => &THINKING_ENABLED,
-        "adaptive" => &THINKING_ADAPTIVE,
-        "disabled" => &THINKING_DISABLED,
-        _ => return None,
-    })
-}
-
 const DISPLAY: Field = maybe("display", Word(&["summarized", "omitted"]));
 
-const THINKING_ENABLED: Shape = Shape::of(
-    "thinking with a budget",
-    &[needed("type", Word(&["enabled"])), needed("budget_tokens", Count(1024)), DISPLAY],
-);
+const THINKING_ENABLED: Shape =
+    Shape::of("thinking with a budget", &[kind(&["enabled"]), needed("budget_tokens", Count(1024)), DISPLAY]);
 
-const THINKING_ADAPTIVE: Shape = Shape::of("thinking", &[needed("type", Word(&["adaptive"])), DISPLAY]);
+const THINKING_ADAPTIVE: Shape = Shape::of("thinking", &[kind(&["adaptive"]), DISPLAY]);
 
-const THINKING_DISABLED: Shape = Shape::of("no thinking", &[needed("type", Word(&["disabled"]))]);
+const THINKING_DISABLED: Shape = Shape::of("no thinking", &[kind(&["disabled"])]);
 
 const OUTPUT_CONFIG: Shape = Shape::of(
     "the form of the answer",
@@ -227,4 +155,4 @@ const OUTPUT_CONFIG: Shape = Shape::of(
 );
 
 const SCHEMA_FORMAT: Shape =
-    Shape::of("a format with a schema", &[needed("type", Word(&["json_schema"])), needed("schema", Map)]);
+    Shape::of("a format with a schema", &[kind(&["json_schema"]), needed("schema", Map)]);

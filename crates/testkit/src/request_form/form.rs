@@ -25,8 +25,10 @@ pub(super) enum Form {
     List(&'static Form),
     /// An object of one shape.
     Object(&'static Shape),
+    /// An object of one of these shapes: the one in which the field of this name has the same word.
+    By(&'static str, &'static [&'static Shape]),
     /// An object whose shape depends on its content; `None` for unknown content.
-    By(fn(&Value) -> Option<&'static Shape>),
+    ByContent(fn(&Value) -> Option<&'static Shape>),
     /// A text, or a list of values of one form.
     TextOr(&'static Form),
 }
@@ -46,13 +48,25 @@ impl Shape {
     pub(super) const fn of(name: &'static str, fields: &'static [Field]) -> Self {
         Self { name, fields, together: &[] }
     }
+
+    /// Whether an object with this value of a field has the shape.
+    fn is_of(&self, name: &str, value: &Value) -> bool {
+        let has_word = |form: &Form| matches!(form, Form::Word(words) if is_word(words, value));
+        self.fields.iter().any(|field| field.name == name && has_word(&field.form))
+    }
 }
 
-/// A field of an object.
+/// A field of an object, or several of one form, whose names are separated by spaces.
 pub(super) struct Field {
     name: &'static str,
     form: Form,
     is_needed: bool,
+}
+
+impl Field {
+    fn has_name(&self, name: &str) -> bool {
+        self.name.split(' ').any(|one| one == name)
+    }
 }
 
 /// A required field.
@@ -60,9 +74,14 @@ pub(super) const fn needed(name: &'static str, form: Form) -> Field {
     Field { name, form, is_needed: true }
 }
 
-/// An optional field.
+/// An optional field, or several.
 pub(super) const fn maybe(name: &'static str, form: Form) -> Field {
     Field { name, form, is_needed: false }
+}
+
+/// The field `type`, which is one of these words.
+pub(super) const fn kind(words: &'static [&'static str]) -> Field {
+    needed("type", Form::Word(words))
 }
 
 /// A dependency between fields.
@@ -92,10 +111,7 @@ fn check(form: &Form, value: &Value, place: &str, found: &mut Vec<String>) {
         Form::Any => expect(!value.is_null(), "a value"),
         Form::Map => expect(value.is_object(), "an object"),
         Form::Text => expect(value.is_string(), "a text"),
-        Form::Word(words) => {
-            let is_one = value.as_str().is_some_and(|word| words.contains(&word));
-            expect(is_one, &format!("one of {}", words.join(", ")));
-        }
+        Form::Word(words) => expect(is_word(words, value), &format!("one of {}", words.join(", "))),
         Form::Boolean => expect(value.is_boolean(), "true or false"),
         Form::Count(least) => {
             let holds = value.as_u64().is_some_and(|count| count >= *least);
@@ -116,17 +132,28 @@ fn check(form: &Form, value: &Value, place: &str, found: &mut Vec<String>) {
             Some(fields) => check_shape(shape, fields, place, found),
             None => expect(false, shape.name),
         },
-        Form::By(choose) => match (choose(value), value.as_object()) {
-            (Some(shape), Some(fields)) => check_shape(shape, fields, place, found),
-            _ => expect(false, "an object of a known kind"),
+        Form::By(name, shapes) => {
+            let mut shapes = shapes.iter().copied();
+            match shapes.find(|shape| shape.is_of(name, &value[*name])) {
+                Some(shape) => check(&Form::Object(shape), value, place, found),
+                None => expect(false, "an object of a known kind"),
+            }
+        }
+        Form::ByContent(choose) => match choose(value) {
+            Some(shape) => check(&Form::Object(shape), value, place, found),
+            None => expect(false, "an object of a known kind"),
         },
     }
+}
+
+fn is_word(words: &[&str], value: &Value) -> bool {
+    value.as_str().is_some_and(|word| words.contains(&word))
 }
 
 fn check_shape(shape: &Shape, fields: &Map<String, Value>, place: &str, found: &mut Vec<String>) {
     let below = |name: &str| if place.is_empty() { name.to_owned() } else { format!("{place}.{name}") };
     for (name, value) in fields {
-        match shape.fields.iter().find(|field| field.name == name) {
+        match shape.fields.iter().find(|field| field.has_name(name)) {
             Some(field) => check(&field.form, value, &below(name), found),
             None => found.push(format!("{}: {} has no such field", below(name), shape.name)),
         }

@@ -41,9 +41,9 @@ const PART: Shape = Shape {
         maybe("toolResponse", Map),
         maybe("thought", Boolean),
         maybe("thoughtSignature", Text),
-        maybe("mediaResolution", Any),
         maybe("videoMetadata", Map),
         maybe("partMetadata", Map),
+        maybe("mediaResolution", Any),
     ],
     together: &[Together::OneOf(&[
         "text",
@@ -117,11 +117,7 @@ const CONFIG: Shape = Shape {
         maybe("candidateCount", Count(1)),
         maybe("frequencyPenalty", Number),
         maybe("presencePenalty", Number),
-        maybe("logprobs", Any),
-        maybe("responseLogprobs", Any),
-        maybe("mediaResolution", Any),
-        maybe("responseModalities", Any),
-        maybe("speechConfig", Any),
+        maybe("logprobs responseLogprobs mediaResolution responseModalities speechConfig", Any),
     ],
     together: &[
         Together::NotBoth("responseSchema", "responseJsonSchema"),

@@ -2,17 +2,17 @@
 
 use serde_json::Value;
 
-use super::form::Form::{Any, Boolean, By, Count, List, Map, Number, Object, Text, TextOr, Word};
-use super::form::{Field, Shape, Together, maybe, needed};
+use super::form::Form::{Any, Boolean, By, ByContent, Count, List, Map, Number, Object, Text, TextOr, Word};
+use super::form::{Field, Shape, Together, kind, maybe, needed};
 
 /// A request.
 pub(super) static REQUEST: Shape = Shape {
     name: "a request",
     fields: &[
         needed("model", Text),
-        needed("input", TextOr(&By(item))),
+        needed("input", TextOr(&ByContent(item))),
         maybe("instructions", Text),
-        maybe("tools", List(&By(tool))),
+        maybe("tools", List(&By("type", &[&TOOL]))),
         maybe("tool_choice", Any),
         maybe("parallel_tool_calls", Boolean),
         maybe("text", Object(&TEXT_CONFIG)),
@@ -32,13 +32,8 @@ pub(super) static REQUEST: Shape = Shape {
         maybe("user", Text),
         maybe("safety_identifier", Text),
         maybe("service_tier", Word(&["auto", "default", "flex", "scale", "priority"])),
-        maybe("background", Any),
-        maybe("context_management", Any),
-        maybe("conversation", Any),
-        maybe("moderation", Any),
-        maybe("previous_response_id", Any),
-        maybe("prompt", Any),
-        maybe("top_logprobs", Any),
+        maybe("background context_management conversation moderation previous_response_id", Any),
+        maybe("prompt top_logprobs", Any),
     ],
     together: &[
         Together::With("stream_options", "stream"),
@@ -67,7 +62,7 @@ const MESSAGE: Shape = Shape::of(
     &[
         maybe("type", Word(&["message"])),
         needed("role", Word(&["user", "assistant", "system", "developer"])),
-        needed("content", TextOr(&By(input_part))),
+        needed("content", TextOr(&By("type", &[&INPUT_TEXT, &INPUT_IMAGE, &INPUT_FILE]))),
         maybe("status", Word(STATUS)),
         PHASE,
     ],
@@ -76,53 +71,36 @@ const MESSAGE: Shape = Shape::of(
 const OUTPUT_MESSAGE: Shape = Shape::of(
     "a message of an answer",
     &[
-        needed("type", Word(&["message"])),
+        kind(&["message"]),
         needed("id", Text),
         needed("role", Word(&["assistant"])),
         needed("status", Word(STATUS)),
-        needed("content", List(&By(output_part))),
+        needed("content", List(&By("type", &[&OUTPUT_TEXT, &REFUSAL]))),
         PHASE,
     ],
 );
 
-fn output_part(value: &Value) -> Option<&'static Shape> {
-    Some(match value["type"].as_str()? {
-        "output_text" => &OUTPUT_TEXT,
-        "refusal" => &REFUSAL,
-        _ => return None,
-    })
-}
-
 const OUTPUT_TEXT: Shape = Shape::of(
     "a text of an answer",
     &[
-        needed("type", Word(&["output_text"])),
+        kind(&["output_text"]),
         needed("text", Text),
         needed("annotations", List(&Map)),
         maybe("logprobs", List(&Map)),
     ],
 );
 
-const REFUSAL: Shape = Shape::of("a refusal", &[needed("type", Word(&["refusal"])), needed("refusal", Text)]);
-
-fn input_part(value: &Value) -> Option<&'static Shape> {
-    Some(match value["type"].as_str()? {
-        "input_text" => &INPUT_TEXT,
-        "input_image" => &INPUT_IMAGE,
-        "input_file" => &INPUT_FILE,
-        _ => return None,
-    })
-}
+const REFUSAL: Shape = Shape::of("a refusal", &[kind(&["refusal"]), needed("refusal", Text)]);
 
 const BREAKPOINT: Field = maybe("prompt_cache_breakpoint", Map);
 
 const INPUT_TEXT: Shape =
-    Shape::of("a text part", &[needed("type", Word(&["input_text"])), needed("text", Text), BREAKPOINT]);
+    Shape::of("a text part", &[kind(&["input_text"]), needed("text", Text), BREAKPOINT]);
 
 const INPUT_IMAGE: Shape = Shape {
     name: "an image",
     fields: &[
-        needed("type", Word(&["input_image"])),
+        kind(&["input_image"]),
         needed("detail", Word(&["low", "high", "auto", "original"])),
         maybe("image_url", Text),
         maybe("file_id", Text),
@@ -134,7 +112,7 @@ const INPUT_IMAGE: Shape = Shape {
 const INPUT_FILE: Shape = Shape {
     name: "a file",
     fields: &[
-        needed("type", Word(&["input_file"])),
+        kind(&["input_file"]),
         maybe("detail", Word(&["auto", "low", "high"])),
         maybe("file_data", Text),
         maybe("file_id", Text),
@@ -151,7 +129,7 @@ const INPUT_FILE: Shape = Shape {
 const REASONING: Shape = Shape::of(
     "reasoning",
     &[
-        needed("type", Word(&["reasoning"])),
+        kind(&["reasoning"]),
         needed("id", Text),
         needed("summary", List(&Object(&SUMMARY))),
         maybe("content", List(&Object(&REASONING_TEXT))),
@@ -160,16 +138,14 @@ const REASONING: Shape = Shape::of(
     ],
 );
 
-const SUMMARY: Shape =
-    Shape::of("a summary", &[needed("type", Word(&["summary_text"])), needed("text", Text)]);
+const SUMMARY: Shape = Shape::of("a summary", &[kind(&["summary_text"]), needed("text", Text)]);
 
-const REASONING_TEXT: Shape =
-    Shape::of("a thought", &[needed("type", Word(&["reasoning_text"])), needed("text", Text)]);
+const REASONING_TEXT: Shape = Shape::of("a thought", &[kind(&["reasoning_text"]), needed("text", Text)]);
 
 const CALL: Shape = Shape::of(
     "a call",
     &[
-        needed("type", Word(&["function_call"])),
+        kind(&["function_call"]),
         needed("call_id", Text),
         needed("name", Text),
         needed("arguments", Text),
@@ -183,9 +159,9 @@ const CALL: Shape = Shape::of(
 const OUTPUT: Shape = Shape::of(
     "the output of a call",
     &[
-        needed("type", Word(&["function_call_output"])),
+        kind(&["function_call_output"]),
         needed("call_id", Text),
-        needed("output", TextOr(&By(input_part))),
+        needed("output", TextOr(&By("type", &[&INPUT_TEXT, &INPUT_IMAGE, &INPUT_FILE]))),
         maybe("id", Text),
         maybe("status", Word(STATUS)),
         maybe("caller", Map),
@@ -195,21 +171,17 @@ const OUTPUT: Shape = Shape::of(
 const IMAGE: Shape = Shape::of(
     "an image of an answer",
     &[
-        needed("type", Word(&["image_generation_call"])),
+        kind(&["image_generation_call"]),
         needed("id", Text),
         needed("status", Word(&["in_progress", "completed", "generating", "failed"])),
         needed("result", Text),
     ],
 );
 
-fn tool(value: &Value) -> Option<&'static Shape> {
-    (value["type"] == "function").then_some(&TOOL)
-}
-
 const TOOL: Shape = Shape::of(
     "a tool",
     &[
-        needed("type", Word(&["function"])),
+        kind(&["function"]),
         needed("name", Text),
         needed("parameters", Map),
         needed("strict", Boolean),
@@ -222,23 +194,18 @@ const TOOL: Shape = Shape::of(
 
 const TEXT_CONFIG: Shape = Shape::of(
     "the form of the answer",
-    &[maybe("format", By(format)), maybe("verbosity", Word(&["low", "medium", "high"]))],
+    &[
+        maybe("format", By("type", &[&PLAIN_FORMAT, &SCHEMA_FORMAT])),
+        maybe("verbosity", Word(&["low", "medium", "high"])),
+    ],
 );
 
-fn format(value: &Value) -> Option<&'static Shape> {
-    Some(match value["type"].as_str()? {
-        "text" | "json_object" => &PLAIN_FORMAT,
-        "json_schema" => &SCHEMA_FORMAT,
-        _ => return None,
-    })
-}
-
-const PLAIN_FORMAT: Shape = Shape::of("a format", &[needed("type", Word(&["text", "json_object"]))]);
+const PLAIN_FORMAT: Shape = Shape::of("a format", &[kind(&["text", "json_object"])]);
 
 const SCHEMA_FORMAT: Shape = Shape::of(
     "a format with a schema",
     &[
-        needed("type", Word(&["json_schema"])),
+        kind(&["json_schema"]),
         needed("name", Text),
         needed("schema", Map),
         maybe("description", Text),
