@@ -48,7 +48,7 @@ pub(crate) fn time_with<V, T>(
     sample(effort, |count| {
         let mut values: Vec<V> = (0..count).map(|_| prepare()).collect();
         let mut results = Vec::with_capacity(count);
-        let clock = Stopwatch::start();
+        let clock = Scope::Thread.start();
         for value in &mut values {
             results.push(black_box(run(black_box(value))));
         }
@@ -65,7 +65,7 @@ pub(crate) fn time_repeated<V, T>(
     sample(effort, |count| {
         let mut value = prepare();
         let mut results = Vec::with_capacity(count);
-        let clock = Stopwatch::start();
+        let clock = Scope::Thread.start();
         for _ in 0..count {
             results.push(black_box(run(black_box(&mut value))));
         }
@@ -76,35 +76,8 @@ pub(crate) fn time_repeated<V, T>(
 fn sample(effort: Effort, mut measure: impl FnMut(usize) -> Elapsed) -> Timing {
     let Effort { samples, per_sample } = effort;
     let warm_up = samples / 5 + 1;
-    let all: Vec<Elapsed> = (0..warm_up + samples).map(|_| measure(per_sample)).skip(warm_up).collect();
-    let sorted = |time: fn(&Elapsed) -> Duration| {
-        let mut times: Vec<f64> =
-            all.iter().map(|elapsed| time(elapsed).as_nanos() as f64 / per_sample as f64).collect();
-        times.sort_by(f64::total_cmp);
-        times
-    };
-    let (wall, cpu) = (sorted(|elapsed| elapsed.wall), sorted(|elapsed| elapsed.cpu));
-    Timing { median: wall[samples / 2], minimum: wall[0], cpu: cpu[samples / 2], samples, per_sample }
-}
-
-/// Samples that are taken one by one, interleaved with samples of the subject they are compared with.
-#[derive(Default)]
-pub(crate) struct Samples(Vec<Elapsed>);
-
-/// The owner of the processor time that is counted.
-#[derive(Clone, Copy)]
-pub(crate) enum Scope {
-    Thread,
-    Process,
-    /// Child processes that have ended.
-    Children,
-}
-
-/// A sample that is being taken.
-pub(crate) struct Running {
-    scope: Scope,
-    cpu: Duration,
-    wall: Instant,
+    let all = (0..warm_up + samples).map(|_| measure(per_sample)).skip(warm_up).collect();
+    Samples(all).timing().divided(per_sample)
 }
 
 impl Timing {
@@ -121,24 +94,22 @@ impl Timing {
     }
 }
 
+/// Samples that are taken one by one, interleaved with samples of the subject they are compared with, so that a
+/// disturbance affects both alike.
+#[derive(Default)]
+pub(crate) struct Samples(Vec<Elapsed>);
+
 impl Samples {
     /// Takes a sample of `run`.
     pub(crate) fn measure<T>(&mut self, scope: Scope, run: impl FnOnce() -> T) -> T {
-        let (cpu, wall) = (scope.processor_time(), Instant::now());
+        let clock = scope.start();
         let result = black_box(run());
-        let wall = wall.elapsed();
-        self.0.push(Elapsed { wall, cpu: scope.processor_time().saturating_sub(cpu) });
+        self.add(clock.elapsed());
         result
     }
 
-    /// Starts a sample of asynchronous code. [`Samples::end`] finishes it.
-    pub(crate) fn begin(&self, scope: Scope) -> Running {
-        Running { scope, cpu: scope.processor_time(), wall: Instant::now() }
-    }
-
-    pub(crate) fn end(&mut self, running: Running) {
-        let wall = running.wall.elapsed();
-        self.0.push(Elapsed { wall, cpu: running.scope.processor_time().saturating_sub(running.cpu) });
+    pub(crate) fn add(&mut self, sample: Elapsed) {
+        self.0.push(sample);
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -146,44 +117,89 @@ impl Samples {
     }
 
     pub(crate) fn timing(&self) -> Timing {
-        let samples = self.0.len();
-        let median = |time: fn(&Elapsed) -> Duration| {
-            let mut times: Vec<f64> = self.0.iter().map(|elapsed| time(elapsed).as_nanos() as f64).collect();
-            times.sort_by(f64::total_cmp);
-            (times[samples / 2], times[0])
+        let times = |time: fn(&Elapsed) -> Duration| {
+            self.0.iter().map(move |elapsed| time(elapsed).as_nanos() as f64)
         };
-        let ((wall, minimum), (cpu, _)) = (median(|elapsed| elapsed.wall), median(|elapsed| elapsed.cpu));
-        Timing { median: wall, minimum, cpu, samples, per_sample: 1 }
+        Timing {
+            median: median(times(|elapsed| elapsed.wall)),
+            minimum: times(|elapsed| elapsed.wall).fold(f64::INFINITY, f64::min),
+            cpu: median(times(|elapsed| elapsed.cpu)),
+            samples: self.0.len(),
+            per_sample: 1,
+        }
     }
 
-    /// The median of the ratios of samples that were taken in the same round.
+    /// The median of the ratios of wall time of samples that were taken in the same round.
     pub(crate) fn median_ratio(&self, other: &Self) -> f64 {
-        let wall = |elapsed: &Elapsed| elapsed.wall.as_secs_f64();
-        let mut ratios: Vec<f64> =
-            self.0.iter().zip(&other.0).map(|(ours, theirs)| wall(ours) / wall(theirs)).collect();
-        ratios.sort_by(f64::total_cmp);
-        ratios[ratios.len() / 2]
+        let wall = |elapsed: &Elapsed| elapsed.wall.as_secs_f64().max(1e-9);
+        median(self.0.iter().zip(&other.0).map(|(ours, theirs)| wall(ours) / wall(theirs)))
+    }
+
+    /// The ratio of all processor time.
+    pub(crate) fn cpu_ratio(&self, other: &Self) -> f64 {
+        let sum = |samples: &Self| samples.0.iter().map(|elapsed| elapsed.cpu.as_secs_f64()).sum::<f64>();
+        sum(self) / sum(other).max(1e-9)
     }
 }
 
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// The owner of the processor time that is counted.
+#[derive(Clone, Copy)]
+pub(crate) enum Scope {
+    Thread,
+    Process,
+    /// Child processes that have ended.
+    Children,
+}
+
 impl Scope {
+    pub(crate) fn start(self) -> Stopwatch {
+        let cpu = self.processor_time();
+        Stopwatch { scope: self, cpu, wall: Instant::now() }
+    }
+
     fn processor_time(self) -> Duration {
         match self {
             Self::Thread => time_of(ClockId::ThreadCPUTime),
             Self::Process => time_of(ClockId::ProcessCPUTime),
-            Self::Children => children().unwrap_or_default(),
+            Self::Children => time_of_children().unwrap_or_default(),
         }
     }
 }
 
 /// The processor time of child processes that have ended, if the system reports it. Its resolution is 10 ms.
-fn children() -> Option<Duration> {
+pub(crate) fn time_of_children() -> Option<Duration> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     // The name in parentheses may hold anything. 13 fields after it are the time in user mode and that in the
     // kernel.
     let mut fields = stat.rsplit_once(") ")?.1.split(' ').skip(13);
     let ticks: u64 = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
     Some(Duration::from_millis(ticks * 10))
+}
+
+fn time_of(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Duration::from_secs(seconds) + Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// A measurement that has started.
+pub(crate) struct Stopwatch {
+    scope: Scope,
+    cpu: Duration,
+    wall: Instant,
+}
+
+impl Stopwatch {
+    pub(crate) fn elapsed(&self) -> Elapsed {
+        let wall = self.wall.elapsed();
+        Elapsed { wall, cpu: self.scope.processor_time().saturating_sub(self.cpu) }
+    }
 }
 
 /// Wall time and processor time of a run.
@@ -195,81 +211,7 @@ pub(crate) struct Elapsed {
 
 /// Measures one run on this thread.
 pub(crate) fn once<T>(run: impl FnOnce() -> T) -> (T, Elapsed) {
-    let clock = Stopwatch::start();
+    let clock = Scope::Thread.start();
     let value = run();
     (value, clock.elapsed())
-}
-
-/// Two subjects that are measured alternately, so that a disturbance affects both alike.
-#[derive(Default)]
-pub(crate) struct Pairs {
-    pairs: Vec<(Elapsed, Elapsed)>,
-}
-
-impl Pairs {
-    pub(crate) fn add(&mut self, one: Elapsed, other: Elapsed) {
-        self.pairs.push((one, other));
-    }
-
-    /// The median of the ratios of wall time.
-    pub(crate) fn wall_ratio(&self) -> f64 {
-        median(
-            self.pairs.iter().map(|(one, other)| one.wall.as_secs_f64() / other.wall.as_secs_f64().max(1e-9)),
-        )
-    }
-
-    /// The ratio of all processor time.
-    pub(crate) fn cpu_ratio(&self) -> f64 {
-        let sum = |part: fn(&(Elapsed, Elapsed)) -> Elapsed| {
-            self.pairs.iter().map(|pair| part(pair).cpu.as_secs_f64()).sum::<f64>()
-        };
-        sum(|pair| pair.0) / sum(|pair| pair.1).max(1e-9)
-    }
-
-    /// The medians of both subjects, in nanoseconds: wall time and processor time.
-    pub(crate) fn medians(&self) -> [(f64, f64); 2] {
-        let of = |part: fn(&(Elapsed, Elapsed)) -> Elapsed| {
-            let wall = median(self.pairs.iter().map(|pair| part(pair).wall.as_nanos() as f64));
-            (wall, median(self.pairs.iter().map(|pair| part(pair).cpu.as_nanos() as f64)))
-        };
-        [of(|pair| pair.0), of(|pair| pair.1)]
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.pairs.len()
-    }
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
-struct Stopwatch {
-    wall: Instant,
-    cpu: Duration,
-}
-
-impl Stopwatch {
-    fn start() -> Self {
-        let cpu = processor_time();
-        Self { cpu, wall: Instant::now() }
-    }
-
-    fn elapsed(&self) -> Elapsed {
-        let wall = self.wall.elapsed();
-        Elapsed { wall, cpu: processor_time().saturating_sub(self.cpu) }
-    }
-}
-
-/// The processor time of this thread.
-fn processor_time() -> Duration {
-    time_of(ClockId::ThreadCPUTime)
-}
-
-fn time_of(clock: ClockId) -> Duration {
-    let time = clock_gettime(clock);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    Duration::from_secs(seconds) + Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or(0))
 }

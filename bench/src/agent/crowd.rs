@@ -42,7 +42,7 @@ fn measure(report: &mut Report) -> Result<(), Failed> {
     let before = memory::resident();
     memory::forget_peak();
     let mut samples = Samples::default();
-    let clock = samples.begin(Scope::Process);
+    let clock = Scope::Process.start();
     executor.block_on(async {
         let all: Vec<_> = (0..SESSIONS).map(|_| tokio::spawn(session(runtime.clone(), LATENCY))).collect();
         for one in all {
@@ -50,7 +50,7 @@ fn measure(report: &mut Report) -> Result<(), Failed> {
         }
         Ok::<_, Failed>(())
     })?;
-    samples.end(clock);
+    samples.add(clock.elapsed());
     let timing = samples.timing();
     let params = json!({
         "sessions": SESSIONS, "latency_ms": LATENCY.as_millis() as u64, "answers": TURNS + 1, "calls": TURNS,

@@ -84,9 +84,9 @@ async fn session(turns: usize, shown: &str, costs: &mut Costs) -> Result<(), Fai
     }
     let driver = runtime.create(agent, options).await?;
     for (samples, mission) in [(&mut costs.session, "sew"), (&mut costs.follow_up, "sew on")] {
-        let clock = samples.begin(Scope::Process);
+        let clock = Scope::Process.start();
         driver.start(mission).await?.answer()?;
-        samples.end(clock);
+        samples.add(clock.elapsed());
     }
     driver.session().release().await?;
     Ok(())

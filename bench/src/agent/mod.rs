@@ -62,9 +62,9 @@ async fn turns(report: &mut Report) -> Result<(), Failed> {
         for _ in 0..7 {
             let driver = start_driver(&runtime, effect, TURNS, Arc::default()).await?;
             let before = store.counters().commits;
-            let clock = samples.begin(Scope::Process);
+            let clock = Scope::Process.start();
             driver.start("sew").await?;
-            samples.end(clock);
+            samples.add(clock.elapsed());
             syncs = store.counters().commits - before;
             driver.session().release().await?;
         }
@@ -92,10 +92,10 @@ async fn recovery(report: &mut Report) -> Result<(), Failed> {
         driver.session().release().await?;
         let agent = agent(Effect::Workspace, STEPS, ran.clone(), true)?;
         let before = ran.load(Ordering::SeqCst);
-        let clock = samples.begin(Scope::Process);
+        let clock = Scope::Process.start();
         let driver = runtime.open(session, agent, SessionOptions::default()).await?;
         driver.resume(ResumeOptions::default()).await?;
-        samples.end(clock);
+        samples.add(clock.elapsed());
         if ran.load(Ordering::SeqCst) != before {
             return Err("a step that was done ran again".into());
         }

@@ -35,9 +35,9 @@ pub(super) async fn turns(report: &mut Report) -> Result<(), Failed> {
             for _ in 0..7 {
                 let agent = agent(provider, turns, Duration::ZERO)?;
                 let driver = runtime.create(agent, SessionOptions::default()).await?;
-                let clock = samples.begin(Scope::Process);
+                let clock = Scope::Process.start();
                 driver.start("sew").await?.answer()?;
-                samples.end(clock);
+                samples.add(clock.elapsed());
                 driver.session().release().await?;
             }
             let params = json!({ "provider": provider.as_str(), "turns": turns, "calls": 1 });

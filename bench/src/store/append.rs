@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::bare::Bare;
 use super::{claim, open, temporary};
-use crate::measure::{Pairs, once};
+use crate::measure::{Samples, Scope, once};
 use crate::report::{Report, ratio};
 
 const TURNS: usize = 400;
@@ -27,7 +27,7 @@ fn one_session(report: &mut Report) -> (f64, f64) {
     let (store, bare) = (open(&directory), Bare::new());
     let claim = claim(&store, journal.session);
     let mut next = Position::START;
-    let mut pairs = Pairs::default();
+    let (mut appends, mut commits) = (Samples::default(), Samples::default());
     let before = store.counters();
     for batch in &journal.batches {
         let (records, objects) = batch.clone().into_records(next);
@@ -35,24 +35,23 @@ fn one_session(report: &mut Report) -> (f64, f64) {
             records.iter().map(|record| record.encode().expect("it can be stored")).collect();
         let batch = batch.clone();
         let append = || block_on(store.append(journal.session, next, claim.fence, batch)).expect("it fits");
-        let (after, ours) = once(append);
-        let ((), theirs) = once(|| bare.commit(next.number() as i64, &texts, &objects));
+        let after = appends.measure(Scope::Thread, append);
+        commits.measure(Scope::Thread, || bare.commit(next.number() as i64, &texts, &objects));
         next = after;
-        pairs.add(ours, theirs);
     }
     let counted = store.counters();
-    let [(wall, cpu), (bare_wall, bare_cpu)] = pairs.medians();
-    let params = |cpu: f64| json!({ "sessions": 1, "batches": pairs.len(), "records": next.number(), "cpu": cpu.round() });
-    report.value("store.append", params(cpu), wall, "ns");
-    report.value("limit.bare_commit_of_the_rows", params(bare_cpu), bare_wall, "ns");
+    let (ours, theirs) = (appends.timing(), commits.timing());
+    let params = |cpu: f64| json!({ "sessions": 1, "batches": appends.len(), "records": next.number(), "cpu": cpu.round() });
+    report.value("store.append", params(ours.cpu), ours.median, "ns");
+    report.value("limit.bare_commit_of_the_rows", params(theirs.cpu), theirs.median, "ns");
     let params = json!({ "of": "wall, median of interleaved pairs" });
-    report.ratio("store.append_to_bare_commit", params, pairs.wall_ratio());
+    report.ratio("store.append_to_bare_commit", params, appends.median_ratio(&commits));
     let params = json!({ "of": "processor time, sum" });
-    report.ratio("store.append_to_bare_commit", params, pairs.cpu_ratio());
+    report.ratio("store.append_to_bare_commit", params, appends.cpu_ratio(&commits));
     let syncs = (counted.commits - before.commits) as f64 / TURNS as f64;
     let params = json!({ "batches_per_turn": journal.batches.len() as f64 / TURNS as f64, "checkpoints": counted.checkpoints });
     report.value("store.syncs_per_turn", params, ratio(syncs), "syncs");
-    (1e9 / wall, bare_wall / 1e9)
+    (1e9 / ours.median, theirs.median / 1e9)
 }
 
 /// Measures ten sessions on ten threads, each appending as fast as it can.

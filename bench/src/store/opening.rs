@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::{claim, temporary};
 use crate::alone;
-use crate::measure::{Elapsed, Pairs, once};
+use crate::measure::{Elapsed, Samples, once};
 use crate::memory::{forget_peak, peak, resident};
 use crate::report::{Report, ratio};
 
@@ -107,32 +107,34 @@ pub(crate) fn long_session(directory: &Path) -> (SessionId, usize) {
 pub(crate) fn run(report: &mut Report) {
     let directory = temporary();
     let (long, written) = LongSession::create(directory.path());
-    let (mut opening, mut transcript) = (Pairs::default(), Pairs::default());
+    let (mut opening, mut transcript, mut limits): (Samples, Samples, Samples) = Default::default();
     for round in 0..ROUNDS {
         let (read, limit) = once(|| long.snapshot());
         let (view, opened) = once(|| long.open_snapshot());
         let (messages, decoded) = once(|| view.transcript().map_or(0, |transcript| transcript.all().len()));
         assert!(read > 0 && messages > TURNS, "the snapshot is used");
         if round >= ROUNDS / 4 {
-            opening.add(opened, limit);
-            transcript.add(decoded, limit);
+            opening.add(opened);
+            transcript.add(decoded);
+            limits.add(limit);
         }
     }
-    let folding: Vec<Elapsed> = (0..3).map(|_| once(|| long.fold_records()).1).collect();
-    let fastest = folding.iter().min_by_key(|elapsed| elapsed.wall).expect("there are some");
-    let nanos = |elapsed: &Elapsed| (elapsed.wall.as_nanos() as f64, elapsed.cpu.as_nanos() as f64);
-    let ((folding, folding_cpu), [(wall, cpu), (limit, limit_cpu)]) = (nanos(fastest), opening.medians());
+    let folding = (0..3).map(|_| once(|| long.fold_records()).1);
+    let fastest = folding.min_by_key(|elapsed| elapsed.wall).expect("there are some");
+    let nanos = |elapsed: Elapsed| (elapsed.wall.as_nanos() as f64, elapsed.cpu.as_nanos() as f64);
+    let ((folding, folding_cpu), opened, limit) = (nanos(fastest), opening.timing(), limits.timing());
     let params = json!({
-        "turns": TURNS, "records": written.records, "after": AFTER, "cpu": cpu.round(),
-        "limit": limit.round(), "limit_cpu": limit_cpu.round(),
-        "to_limit": ratio(opening.wall_ratio()), "to_limit_cpu": ratio(opening.cpu_ratio()),
-        "folding": folding, "folding_cpu": folding_cpu, "folding_to_this": ratio(folding / wall),
+        "turns": TURNS, "records": written.records, "after": AFTER, "cpu": opened.cpu.round(),
+        "limit": limit.median.round(), "limit_cpu": limit.cpu.round(),
+        "to_limit": ratio(opening.median_ratio(&limits)), "to_limit_cpu": ratio(opening.cpu_ratio(&limits)),
+        "folding": folding, "folding_cpu": folding_cpu, "folding_to_this": ratio(folding / opened.median),
     });
-    report.value("store.open_from_snapshot", params, wall, "ns");
-    let [(wall, cpu), _] = transcript.medians();
-    report.value("store.transcript_of_pages", json!({ "turns": TURNS, "cpu": cpu.round() }), wall, "ns");
+    report.value("store.open_from_snapshot", params, opened.median, "ns");
+    let read = transcript.timing();
+    let params = json!({ "turns": TURNS, "cpu": read.cpu.round() });
+    report.value("store.transcript_of_pages", params, read.median, "ns");
     for (metric, elapsed) in
-        [("store.encode_snapshot", &written.encoding), ("store.save_snapshot", &written.saving)]
+        [("store.encode_snapshot", written.encoding), ("store.save_snapshot", written.saving)]
     {
         let (wall, cpu) = nanos(elapsed);
         report.value(metric, json!({ "turns": TURNS, "cpu": cpu }), wall, "ns");

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::bare::Bare;
 use super::{open, temporary, write};
-use crate::measure::{Pairs, once};
+use crate::measure::{Elapsed, Samples, once};
 use crate::report::{Report, ratio};
 
 pub(crate) fn run(report: &mut Report) {
@@ -20,24 +20,25 @@ pub(crate) fn run(report: &mut Report) {
         journal.records().iter().map(|record| record.encode().expect("it can be stored")).collect();
     bare.commit(0, &texts, &[]);
     let read = || block_on(store.read(journal.session, Position::START, usize::MAX)).expect("it can be read");
-    let (mut reading, mut opening) = (Pairs::default(), Pairs::default());
+    let (mut reading, mut opening, mut limits): (Samples, Samples, Samples) = Default::default();
     for round in 0..40 {
         let (records, read) = once(read);
         let (view, fold) = once(|| JournalView::fold(&records).expect("it can be folded"));
         let (values, limit) = once(|| bare.read_and_parse());
         drop((view, values));
         if round >= 8 {
-            reading.add(read, limit);
-            let both = crate::measure::Elapsed { wall: read.wall + fold.wall, cpu: read.cpu + fold.cpu };
-            opening.add(both, limit);
+            reading.add(read);
+            opening.add(Elapsed { wall: read.wall + fold.wall, cpu: read.cpu + fold.cpu });
+            limits.add(limit);
         }
     }
-    for (metric, pairs) in [("store.read", &reading), ("store.read_and_fold", &opening)] {
-        let [(wall, cpu), (bare_wall, bare_cpu)] = pairs.medians();
+    let limit = limits.timing();
+    for (metric, samples) in [("store.read", &reading), ("store.read_and_fold", &opening)] {
+        let timing = samples.timing();
         let params = json!({
-            "turns": 500, "records": texts.len(), "cpu": cpu.round(), "limit": bare_wall.round(), "limit_cpu": bare_cpu.round(),
-            "to_limit": ratio(pairs.wall_ratio()), "to_limit_cpu": ratio(pairs.cpu_ratio()),
+            "turns": 500, "records": texts.len(), "cpu": timing.cpu.round(), "limit": limit.median.round(), "limit_cpu": limit.cpu.round(),
+            "to_limit": ratio(samples.median_ratio(&limits)), "to_limit_cpu": ratio(samples.cpu_ratio(&limits)),
         });
-        report.value(metric, params, wall, "ns");
+        report.value(metric, params, timing.median, "ns");
     }
 }
