@@ -8,10 +8,10 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::measure::{Elapsed, Samples, Scope, time_of_children};
 use crate::report::Report;
 use crate::store::{long_session, many_sessions, temporary};
 
@@ -39,20 +39,20 @@ pub(crate) fn run(report: &mut Report) {
     ] {
         let mut all = vec![arguments[0], &session];
         all.extend(&arguments[1..]);
-        let mut runs: Vec<(Duration, Duration)> =
-            (0..ROUNDS).filter_map(|_| first_and_last(&program, &store, &all)).collect();
-        if runs.is_empty() {
+        let (mut firsts, mut wholes) = (Samples::default(), Samples::default());
+        for (first, whole) in (0..ROUNDS).filter_map(|_| first_and_last(&program, &store, &all)) {
+            firsts.add(first);
+            wholes.add(whole);
+        }
+        if firsts.len() == 0 {
             continue;
         }
-        runs.sort_unstable();
-        let (first, _) = runs[runs.len() / 2];
-        let (minimum, _) = runs[0];
-        let whole = runs.iter().map(|(_, whole)| *whole).min().unwrap_or_default();
+        let first = firsts.timing();
         let params = json!({
-            "command": arguments.join(" "), "turns": turns, "minimum": minimum.as_nanos() as u64,
-            "whole": whole.as_nanos() as u64, "samples": runs.len(),
+            "command": arguments.join(" "), "turns": turns, "minimum": first.minimum as u64,
+            "whole": wholes.timing().minimum as u64, "samples": first.samples,
         });
-        report.value("command.first_output", params, first.as_nanos() as f64, "ns");
+        report.value("command.first_output", params, first.median, "ns");
     }
     list(report, &program);
 }
@@ -73,15 +73,6 @@ fn list(report: &mut Report, program: &Path) {
     }
 }
 
-/// Returns the processor time of all children that have ended, as the kernel counts it: in ticks of 10 ms.
-fn time_of_children() -> Option<Duration> {
-    let status = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name of the program, in parentheses, may hold spaces.
-    let fields: Vec<&str> = status.rsplit_once(')')?.1.split_whitespace().collect();
-    let ticks: u64 = fields.get(13)?.parse::<u64>().ok()? + fields.get(14)?.parse::<u64>().ok()?;
-    Some(Duration::from_millis(ticks * 10))
-}
-
 /// Returns the path of the command.
 pub(crate) fn program() -> Option<PathBuf> {
     let named = std::env::var_os("BACKSTITCH").map(PathBuf::from);
@@ -90,8 +81,8 @@ pub(crate) fn program() -> Option<PathBuf> {
 }
 
 /// Runs the command, and returns the time until its first byte and until its end. `None` if it failed.
-fn first_and_last(program: &Path, store: &Path, arguments: &[&str]) -> Option<(Duration, Duration)> {
-    let started = Instant::now();
+fn first_and_last(program: &Path, store: &Path, arguments: &[&str]) -> Option<(Elapsed, Elapsed)> {
+    let clock = Scope::Thread.start();
     let mut child = Command::new(program)
         .args(arguments)
         .arg("--store")
@@ -104,8 +95,8 @@ fn first_and_last(program: &Path, store: &Path, arguments: &[&str]) -> Option<(D
     let mut output = child.stdout.take()?;
     let mut first = [0];
     output.read_exact(&mut first).ok()?;
-    let until_first = started.elapsed();
+    let until_first = clock.elapsed();
     std::io::copy(&mut output, &mut std::io::sink()).ok()?;
     let is_done = child.wait().ok()?.success();
-    is_done.then(|| (until_first, started.elapsed()))
+    is_done.then(|| (until_first, clock.elapsed()))
 }

@@ -5,15 +5,15 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use crate::command::program;
+use crate::measure::{Samples, Scope};
 use crate::report::Report;
 use crate::store::temporary;
+use crate::workspace::walk;
 
 const FILES: usize = 10_000;
 const ROUNDS: usize = 15;
@@ -44,50 +44,30 @@ pub(crate) fn run(report: &mut Report) {
         eprintln!("the group `guard` is skipped: the hooks could not be installed");
         return;
     }
-    let hook = |event: &str, call: usize| {
+    let hook = |samples: &mut Samples, event: &str, call: usize| {
         let input = json!({"session_id": "bench", "cwd": files, "hook_event_name": event, "prompt": "measure",
             "tool_use_id": format!("toolu_{call}"), "tool_name": "Bash", "tool_input": {"command": "true"}, "tool_response": "ok"});
-        let started = Instant::now();
-        let mut child = command(&["guard", "hook", "claude-code"]).spawn().expect("the command");
-        child
-            .stdin
-            .take()
-            .expect("a pipe")
-            .write_all(input.to_string().as_bytes())
-            .expect("an event is read");
-        assert!(child.wait().expect("a child").success(), "a hook failed");
-        started.elapsed()
+        samples.measure(Scope::Thread, || {
+            let mut child = command(&["guard", "hook", "claude-code"]).spawn().expect("the command");
+            let mut pipe = child.stdin.take().expect("a pipe");
+            pipe.write_all(input.to_string().as_bytes()).expect("an event is read");
+            drop(pipe);
+            assert!(child.wait().expect("a child").success(), "a hook failed");
+        });
     };
-    hook("SessionStart", 0);
-    hook("UserPromptSubmit", 0);
-    let (mut walks, mut hooks, mut starts) = (Vec::new(), Vec::new(), Vec::new());
+    hook(&mut Samples::default(), "SessionStart", 0);
+    hook(&mut Samples::default(), "UserPromptSubmit", 0);
+    let (mut walks, mut hooks, mut starts): (Samples, Samples, Samples) = Default::default();
     for round in 0..ROUNDS {
-        let started = Instant::now();
-        assert!(walk(&files) >= FILES);
-        walks.push(started.elapsed());
-        let started = Instant::now();
-        let version = command(&["--version"]).status();
-        starts.push(started.elapsed());
+        assert!(walks.measure(Scope::Thread, || walk(&files)) >= FILES as u64);
+        let version = starts.measure(Scope::Thread, || command(&["--version"]).status());
         assert!(version.is_ok_and(|status| status.success()));
-        hooks.push(hook("PreToolUse", round));
-        hooks.push(hook("PostToolUse", round));
+        hook(&mut hooks, "PreToolUse", round);
+        hook(&mut hooks, "PostToolUse", round);
     }
-    for (metric, mut samples) in [("guard.walk", walks), ("guard.process", starts), ("guard.hook", hooks)] {
-        samples.sort_unstable();
-        let median = samples[samples.len() / 2];
-        let minimum = samples.first().copied().unwrap_or(Duration::ZERO);
-        let params = json!({"files": FILES, "minimum": minimum.as_nanos() as u64, "samples": samples.len()});
-        report.value(metric, params, median.as_nanos() as f64, "ns");
+    for (metric, samples) in [("guard.walk", walks), ("guard.process", starts), ("guard.hook", hooks)] {
+        let timing = samples.timing();
+        let params = json!({"files": FILES, "minimum": timing.minimum as u64, "samples": timing.samples});
+        report.value(metric, params, timing.median, "ns");
     }
-}
-
-/// Stats all names below a directory, and returns how many there are.
-fn walk(directory: &Path) -> usize {
-    let Ok(entries) = fs::read_dir(directory) else { return 0 };
-    let of_entry = |entry: fs::DirEntry| match entry.metadata() {
-        Ok(found) if found.is_dir() => 1 + walk(&entry.path()),
-        Ok(_) => 1,
-        Err(_) => 0,
-    };
-    entries.flatten().map(of_entry).sum()
 }

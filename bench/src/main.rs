@@ -20,7 +20,6 @@ mod render;
 mod report;
 mod store;
 mod tools;
-#[cfg(unix)]
 mod workspace;
 
 use std::process::ExitCode;
@@ -42,7 +41,6 @@ const GROUPS: &[Group] = &[
     ("guard", "a hook of a guarded program on 10,000 unchanged files, beside a walk", guard::run),
     ("lisp", "the agent language, and the same programs in Clojure where it is installed", lisp::run),
     ("render", "rendering of earlier turns for a model", render::run),
-    #[cfg(unix)]
     ("workspace", "snapshots and restores of a directory, and the same with git", workspace::run),
 ];
 

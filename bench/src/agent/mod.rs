@@ -30,19 +30,14 @@ pub(crate) fn run(report: &mut Report) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Ok(runtime) = runtime else { return eprintln!("the async runtime cannot be started") };
     runtime.block_on(async {
-        if let Err(error) = turns(report).await {
-            eprintln!("agent: {error}");
-        }
-        if let Err(error) = recovery(report).await {
-            eprintln!("agent: {error}");
-        }
-        if let Err(error) = length::run(report).await {
-            eprintln!("agent: {error}");
-        }
-        if let Err(error) = model::turns(report).await {
-            eprintln!("agent: {error}");
-        }
-        if let Err(error) = render::run(report).await {
+        let measured = [
+            turns(report).await,
+            recovery(report).await,
+            length::run(report).await,
+            model::turns(report).await,
+            render::run(report).await,
+        ];
+        for error in measured.into_iter().filter_map(Result::err) {
             eprintln!("agent: {error}");
         }
     });

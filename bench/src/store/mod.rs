@@ -13,7 +13,6 @@ mod bare;
 mod growth;
 mod listing;
 mod memory;
-#[cfg(unix)]
 mod opening;
 mod resume;
 mod turn;
@@ -26,7 +25,6 @@ use backstitch_testkit::sample::Journal;
 use tempfile::TempDir;
 
 pub(crate) use listing::many_sessions;
-#[cfg(unix)]
 pub(crate) use opening::long_session;
 
 use crate::alone::{self, Alone};
@@ -35,25 +33,16 @@ use crate::report::Report;
 pub(crate) const ALONE: &[Alone] = &[
     ("store.memory_idle", memory::idle),
     ("store.memory_loaded", memory::measure_loaded),
-    #[cfg(unix)]
     ("store.open", opening::run),
-    #[cfg(unix)]
     ("store.open_memory_from_snapshot", opening::memory_from_snapshot),
-    #[cfg(unix)]
     ("store.open_memory_from_records", opening::memory_from_records),
-    #[cfg(unix)]
     (opening::PREPARE, opening::prepare),
 ];
 
-/// The process that only prepares a store for another.
-#[cfg(unix)]
-const PREPARES: &str = opening::PREPARE;
-#[cfg(not(unix))]
-const PREPARES: &str = "";
-
 /// Measures the group.
 pub(crate) fn run(report: &mut Report) {
-    for (name, _) in ALONE.iter().filter(|(name, _)| *name != PREPARES) {
+    // One of the processes only prepares a store for another.
+    for (name, _) in ALONE.iter().filter(|(name, _)| *name != opening::PREPARE) {
         alone::run(name);
     }
     append::run(report);

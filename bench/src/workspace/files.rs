@@ -39,7 +39,7 @@ impl Files {
 }
 
 /// Reads each name and its metadata: the least that finding changes can cost. Returns the number of entries.
-pub(super) fn walk(directory: &Path) -> u64 {
+pub(crate) fn walk(directory: &Path) -> u64 {
     let mut count = 0;
     for entry in fs::read_dir(directory).expect("a directory can be read") {
         let entry = entry.expect("a name can be read");

@@ -7,7 +7,6 @@
 
 mod files;
 mod git;
-mod objects;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,14 +14,15 @@ use std::time::Duration;
 
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::ports::Workspace as _;
+use backstitch_testkit::filesystem::StoredObjects;
 use backstitch_workspace::{HostWorkspace, OpenOptions};
 use serde_json::json;
 
 use crate::measure::{Samples, Scope};
 use crate::report::Report;
 use files::Files;
+pub(crate) use files::walk;
 use git::Git;
-use objects::MemoryObjects;
 
 const FILES: usize = 10_000;
 const ROUNDS: usize = 11;
@@ -50,7 +50,7 @@ pub(crate) fn run(report: &mut Report) {
     if let Err(reason) = &git {
         eprintln!("workspace: no rows for git: {reason}");
     }
-    let objects: Arc<MemoryObjects> = Arc::default();
+    let objects: Arc<StoredObjects> = Arc::default();
     let mut options = OpenOptions::new(files.root(), keep.path().join("store"), objects.clone());
     options.locks = Some(keep.path().join("locks"));
     let workspace = HostWorkspace::open(options).expect("the directory can be a workspace");
@@ -65,7 +65,7 @@ pub(crate) fn run(report: &mut Report) {
 struct Bench {
     files: Files,
     workspace: HostWorkspace,
-    objects: Arc<MemoryObjects>,
+    objects: Arc<StoredObjects>,
     git: Option<Git>,
     measured: Measured,
 }
@@ -131,7 +131,7 @@ impl Bench {
     fn snapshot(&self, samples: &mut Samples) -> WorkspaceRoot {
         let captured =
             samples.measure(Scope::Thread, || self.workspace.capture().expect("it can be captured"));
-        self.objects.keep(captured.objects);
+        self.objects.insert(captured.objects);
         captured.root
     }
 
