@@ -4,15 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use backstitch::tools::write_file;
-use backstitch_core::message::PolicyName;
-use backstitch_providers::{Script, ScriptedCall, ScriptedPolicy, ScriptedReply};
+use backstitch_providers::{ScriptedCall, ScriptedReply};
 use backstitch_repl::transcript::Elide;
-use backstitch_runtime::{Agent, Runtime, SessionOptions, Tools};
+use backstitch_runtime::{Agent, Runtime, SessionOptions};
 use backstitch_store::SqliteStore;
 use backstitch_workspace::{HostWorkspace, OpenOptions};
 use serde_json::{Map, json};
 
-use super::Failed;
+use super::{Failed, scripted};
 use crate::measure::{Samples, Scope};
 use crate::report::Report;
 
@@ -111,7 +110,5 @@ fn agent(turns: usize) -> Result<Agent, Failed> {
     };
     let done = || [ScriptedReply::text("done")];
     let replies = (0..turns).map(turn).chain(done()).chain((0..FOLLOW_UP).map(turn)).chain(done()).collect();
-    let policy = ScriptedPolicy::new(PolicyName::new("tailor")?, Script { replies });
-    let agent = Agent::new("bench/tailor").policy(Arc::new(policy)).instructions("You sew.");
-    Ok(agent.tools(Tools::new([write_file()])?))
+    Ok(scripted(replies, write_file())?.instructions("You sew."))
 }

@@ -44,7 +44,7 @@ pub(crate) fn run(report: &mut Report) {
     alone::run(crowd::NAME);
 }
 
-type Failed = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 /// The cost of a turn with one call, and how often it is synced.
 async fn turns(report: &mut Report) -> Result<(), Failed> {
@@ -112,11 +112,10 @@ async fn start_driver(
 
 /// An agent that makes one call a turn. Unless `whole`, its script ends before the final answer.
 fn agent(effect: Effect, turns: usize, ran: Arc<AtomicUsize>, whole: bool) -> Result<Agent, Failed> {
-    let call = ScriptedCall::new("stitch", Map::new());
-    let turn = ScriptedReply { text: Some("on we go".into()), calls: vec![call], ..ScriptedReply::default() };
+    let turn = ScriptedReply::text("on we go").call(ScriptedCall::new("stitch", Map::new()));
     let mut replies = vec![turn; turns];
     if whole {
-        replies.push(ScriptedReply { text: Some("done".into()), ..ScriptedReply::default() });
+        replies.push(ScriptedReply::text("done"));
     }
     let tool = Tool::builder("stitch", "Makes a stitch.")?
         .effect(effect)
@@ -125,6 +124,11 @@ fn agent(effect: Effect, turns: usize, ran: Arc<AtomicUsize>, whole: bool) -> Re
             ran.fetch_add(1, Ordering::SeqCst);
             async { Ok(ToolResult::ok("stitched")) }
         });
+    scripted(replies, tool)
+}
+
+/// An agent with one tool whose model follows a script.
+pub(crate) fn scripted(replies: Vec<ScriptedReply>, tool: Tool) -> Result<Agent, Failed> {
     let policy = ScriptedPolicy::new(PolicyName::new("tailor")?, Script { replies });
     let agent = Agent::new("bench/tailor").policy(Arc::new(policy)).max_repeats(None);
     Ok(agent.tools(Tools::new([tool])?))

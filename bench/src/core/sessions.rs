@@ -114,18 +114,14 @@ fn snapshot_and_rollback(report: &mut Report, session: &Session, items: usize) {
     for (slices, session) in [("state", session.clone()), ("state, log, journal", with_logs(session, items))]
     {
         let params = json!({ "items": items, "slices": slices });
-        let timing = time(Effort::SMALL, || session.snapshot());
-        report.time("session.snapshot", params.clone(), &timing);
-
-        let timing = time_with(Effort::SMALL, || (), |()| drop(session.snapshot()));
+        report.time("session.snapshot", params.clone(), &time(Effort::SMALL, || session.snapshot()));
+        let timing = time(Effort::SMALL, || drop(session.snapshot()));
         report.time("session.snapshot_and_drop", params.clone(), &timing);
 
         let snapshot = session.snapshot();
-        let timing = time_with(
-            Effort::SMALL,
-            || own(&session),
-            |session| session.rollback(&snapshot).expect("the snapshot is of this session"),
-        );
+        let back =
+            |session: &mut Session| session.rollback(&snapshot).expect("the snapshot is of this session");
+        let timing = time_with(Effort::SMALL, || own(&session), back);
         report.time("session.rollback", params.clone(), &timing);
 
         if slices != "state" {
@@ -135,9 +131,7 @@ fn snapshot_and_rollback(report: &mut Report, session: &Session, items: usize) {
                 session.append(Remark(0)).expect("an item can be appended");
                 session
             };
-            let timing = time_with(Effort::SMALL, logging, |session| {
-                session.rollback(&snapshot).expect("the snapshot is of this session");
-            });
+            let timing = time_with(Effort::SMALL, logging, back);
             report.time("session.rollback_keeping_new_logs", params, &timing);
         }
     }
@@ -148,25 +142,19 @@ fn drafts(report: &mut Report, session: &Session, items: usize) {
     let timing = time(Effort::SMALL, || drop(session.draft()));
     report.time("session.draft_and_drop", params.clone(), &timing);
 
-    let timing = time_repeated(
-        FEW,
-        || ready(session),
-        |(session, items)| {
-            let mut draft = session.draft();
-            draft.append(next(items)).expect("an item can be appended");
-            session.commit(draft).expect("the session has no other writer")
-        },
-    );
+    let append = |session: &Session, items: &mut Vec<Finding>| {
+        let mut draft = session.draft();
+        draft.append(next(items)).expect("an item can be appended");
+        draft
+    };
+    let commit = |(session, items): &mut (Session, Vec<Finding>)| {
+        let draft = append(session, items);
+        session.commit(draft).expect("the session has no other writer")
+    };
+    let timing = time_repeated(FEW, || ready(session), commit);
     report.time("session.draft_append_commit", params.clone(), &timing);
 
-    let timing = time_repeated(
-        FEW,
-        || ready(session),
-        |(session, items)| {
-            let mut draft = session.draft();
-            draft.append(next(items)).expect("an item can be appended");
-        },
-    );
+    let timing = time_repeated(FEW, || ready(session), |(session, items)| drop(append(session, items)));
     report.time("session.draft_append_drop", params, &timing);
 }
 
@@ -177,28 +165,25 @@ fn as_json(report: &mut Report) {
     let text = snapshot.to_json().expect("the items can be stored");
     let params = json!({ "items": ITEMS, "bytes": text.len() });
 
-    let timing = time(Effort::LARGE, || snapshot.to_json());
-    report.time("snapshot.to_json", params.clone(), &timing);
-    let timing = time(Effort::LARGE, || Snapshot::from_json(&text).expect("it was written here"));
-    report.time("snapshot.from_json", params.clone(), &timing);
+    report.time("snapshot.to_json", params.clone(), &time(Effort::LARGE, || snapshot.to_json()));
+    let read = || Snapshot::from_json(&text).expect("it was written here");
+    report.time("snapshot.from_json", params.clone(), &time(Effort::LARGE, read));
     let restore = || {
         let mut fresh = Session::new(sample::session(2), sample::clock());
         fresh.register_slice::<Finding>();
-        let snapshot = Snapshot::from_json(&text).expect("it was written here");
-        fresh.rollback(&snapshot).expect("a fresh session takes any snapshot");
+        fresh.rollback(&read()).expect("a fresh session takes any snapshot");
         fresh
     };
-    let timing = time(Effort::LARGE, restore);
-    report.time("snapshot.from_json_and_restore", params.clone(), &timing);
+    report.time("snapshot.from_json_and_restore", params, &time(Effort::LARGE, restore));
 
     // The cost of serialization and parsing alone: the typed items, as an array.
     let items: Vec<Finding> = (0..ITEMS).map(finding).collect();
     let bare = serde_json::to_string(&items).expect("the items can be stored");
     let params = json!({ "items": ITEMS, "bytes": bare.len() });
-    let timing = time(Effort::LARGE, || serde_json::to_string(&items));
-    report.time("limit.typed_to_json", params.clone(), &timing);
-    let timing = time(Effort::LARGE, || serde_json::from_str::<Vec<Finding>>(&bare));
-    report.time("limit.typed_from_json", params.clone(), &timing);
-    let timing = time(Effort::LARGE, || serde_json::from_str::<serde_json::Value>(&bare));
-    report.time("limit.value_from_json", params, &timing);
+    let write = || serde_json::to_string(&items);
+    report.time("limit.typed_to_json", params.clone(), &time(Effort::LARGE, write));
+    let typed = || serde_json::from_str::<Vec<Finding>>(&bare);
+    report.time("limit.typed_from_json", params.clone(), &time(Effort::LARGE, typed));
+    let plain = || serde_json::from_str::<serde_json::Value>(&bare);
+    report.time("limit.value_from_json", params, &time(Effort::LARGE, plain));
 }

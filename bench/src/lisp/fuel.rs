@@ -4,6 +4,7 @@
 //! the library is called repeatedly with the largest permitted values, and the slowest are printed. The aims
 //! are 250 ns per unit for each of them, and 100 ms between two checks.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -23,8 +24,16 @@ const TRIED_AGAIN: usize = 50;
 /// How many of the slowest calls are printed.
 const SLOWEST: usize = 10;
 
+/// A metric, what it is of a program, and its unit.
+type Figure = (&'static str, fn(&Cost) -> f64, &'static str);
+
+/// The figures of the slowest calls.
+const FIGURES: [Figure; 2] = [
+    ("lisp.fuel_slowest", |cost| cost.nanoseconds_per_unit, "ns/unit"),
+    ("lisp.look_longest", |cost| cost.longest, "ms"),
+];
+
 /// The measured cost of a program.
-#[derive(Clone)]
 struct Cost {
     call: String,
     nanoseconds_per_unit: f64,
@@ -38,14 +47,11 @@ pub(super) fn run(report: &mut Report, engine: &Engine) {
         limits.fuel = fuel;
         Inputs { limits, ..Inputs::default() }
     };
-    let plain = cost("(loop [i 0] (recur (inc i)))", "", engine, &inputs(10_000_000)).expect("it compiles");
-    report.value(
-        "lisp.fuel",
-        json!({ "program": "(loop [i 0] (recur (inc i)))" }),
-        plain.nanoseconds_per_unit,
-        "ns/unit",
-    );
-    report.value("lisp.look", json!({ "program": "(loop [i 0] (recur (inc i)))" }), plain.longest, "ms");
+    let program = "(loop [i 0] (recur (inc i)))";
+    let plain = cost(program, "", engine, &inputs(10_000_000)).expect("it compiles");
+    let params = json!({ "program": program });
+    report.value("lisp.fuel", params.clone(), plain.nanoseconds_per_unit, "ns/unit");
+    report.value("lisp.look", params, plain.longest, "ms");
 
     let largest = Inputs { data: largest_values(&Limits::default(), ITEMS), ..inputs(FUEL) };
     // Each call is tried once with smaller values. Those that took the most time per unit, or the longest
@@ -59,28 +65,25 @@ pub(super) fn run(report: &mut Report, engine: &Engine) {
             tried.extend(cost(&call, &call, engine, &once));
         }
     }
-    let mut costs = Vec::new();
-    tried.sort_by(|a, b| b.nanoseconds_per_unit.total_cmp(&a.nanoseconds_per_unit));
-    costs.extend(tried.iter().take(TRIED_AGAIN).cloned());
-    tried.sort_by(|a, b| b.longest.total_cmp(&a.longest));
-    costs.extend(tried.iter().take(TRIED_AGAIN).cloned());
-    costs.sort_by(|a, b| a.call.cmp(&b.call));
-    costs.dedup_by(|a, b| a.call == b.call);
-    let mut costs: Vec<Cost> = costs
-        .iter()
-        .filter_map(|tried| cost(&for_ever(&tried.call), &tried.call, engine, &largest))
-        .collect();
-    let calls = tried.len();
-    costs.sort_by(|a, b| b.nanoseconds_per_unit.total_cmp(&a.nanoseconds_per_unit));
-    for cost in costs.iter().take(SLOWEST) {
-        let params = json!({ "call": cost.call, "calls": calls });
-        report.value("lisp.fuel_slowest", params, cost.nanoseconds_per_unit, "ns/unit");
+    let mut again = BTreeSet::new();
+    for (_, figure, _) in FIGURES {
+        sort(&mut tried, figure);
+        again.extend(tried.iter().take(TRIED_AGAIN).map(|cost| cost.call.clone()));
     }
-    costs.sort_by(|a, b| b.longest.total_cmp(&a.longest));
-    for cost in costs.iter().take(SLOWEST) {
-        let params = json!({ "call": cost.call, "calls": calls });
-        report.value("lisp.look_longest", params, cost.longest, "ms");
+    let again = again.iter().filter_map(|call| cost(&for_ever(call), call, engine, &largest));
+    let mut costs: Vec<Cost> = again.collect();
+    for (metric, figure, unit) in FIGURES {
+        sort(&mut costs, figure);
+        for cost in costs.iter().take(SLOWEST) {
+            let params = json!({ "call": cost.call, "calls": tried.len() });
+            report.value(metric, params, figure(cost), unit);
+        }
     }
+}
+
+/// Sorts programs by a figure, the largest first.
+fn sort(costs: &mut [Cost], figure: fn(&Cost) -> f64) {
+    costs.sort_by(|one, other| figure(other).total_cmp(&figure(one)));
 }
 
 /// Runs a program until its fuel is used up.

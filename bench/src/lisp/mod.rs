@@ -8,7 +8,9 @@
 mod clojure;
 mod fuel;
 
-use backstitch_lisp::{Engine, Inputs, Limits, MachineOutcome, Map, ReadLimits, Value, from_json, read_all};
+use backstitch_lisp::{
+    Engine, Inputs, Limits, MachineOutcome, Map, Program, ReadLimits, Value, from_json, read_all, to_edn,
+};
 use serde_json::json;
 
 use crate::measure::{Effort, Timing, time};
@@ -29,50 +31,27 @@ pub(crate) struct Case {
     pub(crate) effort: Effort,
 }
 
+/// A program that is compiled once and takes milliseconds.
+const fn compiled(metric: &'static str, source: &'static str, value: &'static str) -> Case {
+    Case { metric, source, value, whole: false, effort: Effort::LARGE }
+}
+
 pub(crate) const CASES: &[Case] = &[
     Case { metric: "lisp.tiny", source: "(let [x 1 y 2] (+ x y))", value: "3", whole: true, effort: TINY },
-    Case {
-        metric: "lisp.reduce",
-        source: "(reduce (fn [acc x] (+ acc (* x 2))) 0 (range 100000))",
-        value: "9999900000",
-        whole: false,
-        effort: Effort::LARGE,
-    },
-    Case {
-        metric: "lisp.loop",
-        source: "(loop [i 0 acc 0] (if (< i 100000) (recur (inc i) (+ acc i)) acc))",
-        value: "4999950000",
-        whole: false,
-        effort: Effort::LARGE,
-    },
-    Case {
-        metric: "lisp.filter_map",
-        source: "(count (map :id (filter (fn [row] (> (:price row) 50)) data/rows)))",
-        value: "4900",
-        whole: false,
-        effort: Effort::LARGE,
-    },
-    Case {
-        metric: "lisp.filter_map_reduce",
-        source: "(reduce + (map (fn [row] (* 2 (:id row))) (filter (fn [row] (and (:active row) (> (:price row) 50))) data/rows)))",
-        value: "24120000",
-        whole: false,
-        effort: Effort::LARGE,
-    },
-    Case {
-        metric: "lisp.group_by",
-        source: "(count (group-by :price data/rows))",
-        value: "100",
-        whole: false,
-        effort: Effort::LARGE,
-    },
-    Case {
-        metric: "lisp.sort_by",
-        source: "(:price (first (sort-by :price data/rows)))",
-        value: "0",
-        whole: false,
-        effort: Effort::LARGE,
-    },
+    compiled("lisp.reduce", "(reduce (fn [acc x] (+ acc (* x 2))) 0 (range 100000))", "9999900000"),
+    compiled("lisp.loop", "(loop [i 0 acc 0] (if (< i 100000) (recur (inc i) (+ acc i)) acc))", "4999950000"),
+    compiled(
+        "lisp.filter_map",
+        "(count (map :id (filter (fn [row] (> (:price row) 50)) data/rows)))",
+        "4900",
+    ),
+    compiled(
+        "lisp.filter_map_reduce",
+        "(reduce + (map (fn [row] (* 2 (:id row))) (filter (fn [row] (and (:active row) (> (:price row) 50))) data/rows)))",
+        "24120000",
+    ),
+    compiled("lisp.group_by", "(count (group-by :price data/rows))", "100"),
+    compiled("lisp.sort_by", "(:price (first (sort-by :price data/rows)))", "0"),
 ];
 
 /// Number of rows of the data.
@@ -84,12 +63,8 @@ pub(crate) fn run(report: &mut Report) {
     let inputs = Inputs { data: rows(), ..Inputs::default() };
     for case in CASES {
         let program = engine.compile(case.source, &inputs).expect("the program compiles");
-        assert_eq!(
-            backstitch_lisp::to_edn(&finish(&engine, &program, &inputs)),
-            case.value,
-            "{}",
-            case.source
-        );
+        let value = to_edn(&finish(&engine, &program, &inputs));
+        assert_eq!(value, case.value, "{}", case.source);
         let timing = if case.whole {
             time(case.effort, || {
                 let program = engine.compile(case.source, &inputs).expect("the program compiles");
@@ -101,14 +76,15 @@ pub(crate) fn run(report: &mut Report) {
         report.time(case.metric, json!({ "program": case.source, "whole": case.whole }), &timing);
     }
     let text = source_text();
-    let reading = time(Effort::LARGE, || read_all(&text, &limits()).expect("the text can be read").len());
+    let limits = ReadLimits::default().with_bytes(4 << 20);
+    let reading = time(Effort::LARGE, || read_all(&text, &limits).expect("the text can be read").len());
     speed(report, text.len(), &reading);
     report.time("lisp.engine", json!({}), &time(Effort::LARGE, Engine::new));
     fuel::run(report, &engine);
     clojure::run(report, &text);
 }
 
-fn finish(engine: &Engine, program: &backstitch_lisp::Program, inputs: &Inputs) -> Value {
+fn finish(engine: &Engine, program: &Program, inputs: &Inputs) -> Value {
     match engine.start(program, inputs.clone()).run() {
         MachineOutcome::Finished(finished) => finished.result.expect("the program runs"),
         MachineOutcome::Suspended(_) => unreachable!("the program calls no tools"),
@@ -130,10 +106,6 @@ fn rows() -> Map {
 fn source_text() -> String {
     let definition = "(defn total-of \"Sums up the paid orders.\" [orders rate]\n  (->> orders\n       (filter (fn [{:keys [paid? total]}] (and paid? (> total 12.5))))\n       (map #(* rate (:total %)))\n       (reduce + 0))) ; in cents\n(def settings {:limit 100, :names [\"Ada\" \"Bob\"], :pattern #\"[a-z]+\\\\d*\", :ids #{1 2 3}})\n";
     definition.repeat((1 << 20) / definition.len())
-}
-
-fn limits() -> ReadLimits {
-    ReadLimits::default().with_bytes(4 << 20)
 }
 
 /// Prints the speed of the reader.

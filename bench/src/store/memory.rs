@@ -15,7 +15,7 @@ use crate::report::Report;
 
 /// Measures views of a session with 100 messages. Each view is read from the store again.
 pub(super) fn measure_loaded(report: &mut Report) {
-    const COPIES: usize = 300;
+    const COPIES: u64 = 300;
     let journal = sample::conversation(33);
     let directory = temporary();
     let store = open(&directory);
@@ -28,16 +28,9 @@ pub(super) fn measure_loaded(report: &mut Report) {
     // The first views allocate what all share.
     let warm: Vec<JournalView> = (0..20).map(|_| view()).collect();
     let messages = warm[0].transcript().map_or(0, |transcript| transcript.all().len());
-    let Some(before) = resident() else { return };
-    let views: Vec<JournalView> = (0..COPIES).map(|_| view()).collect();
-    let Some(after) = resident() else { return };
-    let each = (after.saturating_sub(before)) as f64 / COPIES as f64 / 1024.0;
-    report.value(
-        "session.memory_loaded",
-        json!({ "messages": messages, "sessions": views.len() }),
-        each,
-        "KiB",
-    );
+    let Some(each) = memory_of_each(COPIES, |_| view()) else { return };
+    let params = json!({ "messages": messages, "sessions": COPIES });
+    report.value("session.memory_loaded", params, each, "KiB");
     drop(warm);
 }
 
@@ -47,10 +40,17 @@ pub(super) fn idle(report: &mut Report) {
     let directory = temporary();
     let store = open(&directory);
     let warm = claim(&store, sample::session(SESSIONS));
-    let Some(before) = resident() else { return };
-    let claims: Vec<_> = (0..SESSIONS).map(|seed| claim(&store, sample::session(seed))).collect();
-    let Some(after) = resident() else { return };
-    let each = (after.saturating_sub(before)) as f64 / SESSIONS as f64 / 1024.0;
-    report.value("session.memory_idle", json!({ "sessions": claims.len() }), each, "KiB");
+    let each = memory_of_each(SESSIONS, |seed| claim(&store, sample::session(seed)));
+    let Some(each) = each else { return };
+    report.value("session.memory_idle", json!({ "sessions": SESSIONS }), each, "KiB");
     drop(warm);
+}
+
+/// Creates so many values, and returns the growth of the process for each of them, in KiB.
+fn memory_of_each<T>(count: u64, create: impl FnMut(u64) -> T) -> Option<f64> {
+    let before = resident()?;
+    let values: Vec<T> = (0..count).map(create).collect();
+    let after = resident()?;
+    drop(values);
+    Some(after.saturating_sub(before) as f64 / count as f64 / 1024.0)
 }

@@ -5,15 +5,15 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use backstitch_core::journal::Effect;
-use backstitch_core::message::PolicyName;
 use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
-use backstitch_providers::{Script, ScriptedCall, ScriptedPolicy, ScriptedReply};
-use backstitch_runtime::{Agent, Runtime, SessionOptions, Tools};
+use backstitch_providers::{ScriptedCall, ScriptedReply};
+use backstitch_runtime::{Agent, Runtime, SessionOptions};
 use backstitch_store::SqliteStore;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, json};
 
+use crate::agent::{Failed, scripted};
 use crate::report::{Report, ratio};
 
 /// Bytes of an answer, of the arguments of a call as JSON, and of its result.
@@ -27,8 +27,6 @@ const TURNS: [usize; 2] = [50, 450];
 
 /// Bytes of the file per byte of raw text.
 const AIM: f64 = 3.0;
-
-type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 /// What a store holds after a session.
 struct Sizes {
@@ -113,9 +111,7 @@ fn agent(turns: usize, effect: Effect) -> Result<Agent, Failed> {
             let shown = words.lock().unwrap_or_else(PoisonError::into_inner).take(SIZES[2]);
             async move { Ok(ToolResult::ok(shown)) }
         });
-    let policy = ScriptedPolicy::new(PolicyName::new("tailor")?, Script { replies });
-    let agent = Agent::new("bench/tailor").policy(Arc::new(policy)).max_repeats(None);
-    Ok(agent.tools(Tools::new([tool])?))
+    scripted(replies, tool)
 }
 
 /// Random words, the same in each run. They compress about as well as prose does, which matters for snapshots; records are not

@@ -11,18 +11,19 @@ use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{Effect, EvaluationStarted, SessionCreated};
 use backstitch_core::message::Arguments;
-use backstitch_core::ports::{BoxFuture, Owner};
+use backstitch_core::ports::Owner;
 use backstitch_core::rng::Seed;
 use backstitch_core::session::{Slice, SlicePolicy, StoredSlice};
 use backstitch_core::time::Clock as _;
-use backstitch_core::tool::{Tool, ToolContext, ToolHandler, ToolOutcome, ToolResult, WorkspaceUse};
+use backstitch_core::tool::{Tool, ToolContext, ToolResult, WorkspaceUse};
 use backstitch_runtime::{
     CallOutcome, CallRequest, LiveSession, SNAPSHOT_INTERVAL, SessionEnvironment, SystemClock, ToolRunner,
     Tools, fresh_ids,
 };
 use backstitch_store::MemoryStore;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use crate::measure::{Effort, time};
 use crate::report::Report;
@@ -30,7 +31,7 @@ use crate::report::Report;
 const SIZES: [usize; 3] = [0, 1_000, 100_000];
 
 /// An item of working state.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct Finding {
     file: String,
     text: String,
@@ -97,26 +98,9 @@ async fn prepare(items: usize, effect: Effect) -> (ToolRunner, EvaluationId) {
 
 fn note(effect: Effect) -> Tool {
     let builder = Tool::builder("note", "Takes a note.").expect("this is a name");
-    builder
-        .effect(effect)
-        .workspace(WorkspaceUse::None)
-        .parameters(json!({
-            "type": "object",
-            "properties": {"file": {"type": "string"}, "text": {"type": "string"}},
-            "required": ["file", "text"],
-            "additionalProperties": false
-        }))
-        .build(Arc::new(Note))
-}
-
-struct Note;
-
-impl ToolHandler for Note {
-    fn call(&self, context: ToolContext, arguments: Map<String, Value>) -> BoxFuture<'_, ToolOutcome> {
-        Box::pin(async move {
-            let finding: Finding = serde_json::from_value(Value::Object(arguments))?;
-            context.session(|draft| draft.append(finding).map(drop))??;
-            Ok(ToolResult::ok("noted"))
-        })
-    }
+    let builder = builder.effect(effect).workspace(WorkspaceUse::None);
+    builder.handler(|context: ToolContext, finding: Finding| async move {
+        context.session(|draft| draft.append(finding).map(drop))??;
+        Ok(ToolResult::ok("noted"))
+    })
 }
