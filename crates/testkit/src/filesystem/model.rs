@@ -8,7 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::tree::{Leaf, Tree, content, path};
+use super::tree::{Leaf, Tree, content, is_below, path};
 
 /// One operation that changes files.
 #[derive(Debug, Clone)]
@@ -80,8 +80,8 @@ impl Model {
                 if *recursion == Recursion::None && self.holds_something(path) || !self.exists(path) {
                     return false;
                 }
-                self.files.retain(|other, _| !is_at_or_below(other, path));
-                self.directories.retain(|other| !is_at_or_below(other, path));
+                self.files.retain(|other, _| !is_below(other, path));
+                self.directories.retain(|other| !is_below(other, path));
                 true
             }
             Operation::MakeDirectory(path) => {
@@ -95,11 +95,11 @@ impl Model {
             Operation::Rename(from, to) => {
                 let above = to.rsplit_once('/').map(|(above, _)| above);
                 let has_place = above.is_none_or(|above| self.directories.contains(above));
-                if !self.exists(from) || self.exists(to) || !has_place || is_at_or_below(to, from) {
+                if !self.exists(from) || self.exists(to) || !has_place || is_below(to, from) {
                     return false;
                 }
                 let moved = |path: &String| {
-                    if is_at_or_below(path, from) {
+                    if is_below(path, from) {
                         format!("{to}{}", &path[from.len()..])
                     } else {
                         path.clone()
@@ -125,19 +125,15 @@ impl Model {
 
     fn holds_something(&self, path: &str) -> bool {
         let mut all = self.files.keys().chain(&self.directories);
-        all.any(|other| other != path && is_at_or_below(other, path))
+        all.any(|other| other != path && is_below(other, path))
     }
 
     fn is_below_file(&self, path: &str) -> bool {
-        self.files.keys().any(|file| file != path && is_at_or_below(path, file))
+        self.files.keys().any(|file| file != path && is_below(path, file))
     }
 
     fn make_above(&mut self, path: &str) {
         let ends = path.match_indices('/').map(|(at, _)| path[..at].to_owned());
         self.directories.extend(ends);
     }
-}
-
-fn is_at_or_below(path: &str, other: &str) -> bool {
-    path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -60,17 +60,8 @@ pub trait Subject {
     }
 }
 
-/// Opens subjects.
-pub trait Factory {
-    /// Opens a subject that shares only its objects with earlier ones.
-    fn open(&self, setup: Setup) -> Box<dyn Subject>;
-}
-
-impl<F: Fn(Setup) -> Box<dyn Subject>> Factory for F {
-    fn open(&self, setup: Setup) -> Box<dyn Subject> {
-        self(setup)
-    }
-}
+/// Opens a subject that shares only its objects with earlier ones.
+pub type Factory = fn(Setup) -> Box<dyn Subject>;
 
 /// Objects in memory.
 #[derive(Debug, Default)]

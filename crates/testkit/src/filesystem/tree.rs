@@ -69,7 +69,8 @@ pub fn tree() -> impl Strategy<Value = Tree> {
     })
 }
 
-fn is_below(path: &str, other: &str) -> bool {
+/// Whether a path is another one, or below it.
+pub(super) fn is_below(path: &str, other: &str) -> bool {
     path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 

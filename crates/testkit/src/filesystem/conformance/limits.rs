@@ -7,7 +7,7 @@ use super::{Factory, open_limited, open_read_only, path};
 use crate::filesystem::tree::{Leaf, Tree, tree_of};
 
 /// Read-only files can be read, and every change is refused.
-pub fn read_only_files_are_not_changed(factory: &dyn Factory) {
+pub fn read_only_files_are_not_changed(factory: Factory) {
     let tree = Tree::from([("d/file".to_owned(), Leaf::file("x")), ("e".to_owned(), Leaf::EmptyDirectory)]);
     let subject = open_read_only(factory, &tree);
     let fs = subject.filesystem();
@@ -30,7 +30,7 @@ pub fn read_only_files_are_not_changed(factory: &dyn Factory) {
 }
 
 /// A file may have the size of the limit but not more, in every write mode.
-pub fn files_have_a_size_limit(factory: &dyn Factory) {
+pub fn files_have_a_size_limit(factory: Factory) {
     let limits = FilesystemLimits { file_bytes: 10, ..FilesystemLimits::default() };
     let subject = open_limited(factory, limits);
     let fs = subject.filesystem();
@@ -52,7 +52,7 @@ pub fn files_have_a_size_limit(factory: &dyn Factory) {
 }
 
 /// Paths that are longer than the filesystem's own limits are refused by every operation.
-pub fn paths_have_limits(factory: &dyn Factory) {
+pub fn paths_have_limits(factory: Factory) {
     let limits = FilesystemLimits { path_depth: 3, segment_bytes: 8, ..FilesystemLimits::default() };
     let subject = open_limited(factory, limits);
     let fs = subject.filesystem();

@@ -1,8 +1,7 @@
 //! Properties of every filesystem and every workspace.
 //!
 //! Each function checks one property, and panics if it does not hold. An implementation runs them all with
-//! [`filesystem_conformance!`](crate::filesystem_conformance), which generates a test for each, or with
-//! [`run_all`].
+//! [`filesystem_conformance!`](crate::filesystem_conformance), which generates a test for each.
 //!
 //! Permitted differences are not checked: which of two errors is returned first, or what a link is.
 
@@ -27,32 +26,12 @@ use super::subject::fill;
 use super::tree::Tree;
 use super::{Factory, Setup, Subject};
 
-/// A property: its name, and the function that checks it.
-pub type Property = (&'static str, fn(&dyn Factory));
-
-macro_rules! properties {
-    ($($name:ident,)*) => {
-        /// All properties.
-        pub const PROPERTIES: &[Property] = &[$((stringify!($name), $name),)*];
-    };
-}
-
-crate::each_filesystem_property!([properties]);
-
-/// Checks all properties, one after the other.
-pub fn run_all(factory: &dyn Factory) {
-    for (_, property) in PROPERTIES {
-        property(factory);
-    }
-}
-
-/// Calls a macro with the names of all properties.
-#[doc(hidden)]
+/// Generates a test for each property. Its argument is a [`Factory`](crate::filesystem::Factory). Call it inside of a module of tests.
 #[macro_export]
-macro_rules! each_filesystem_property {
-    ([$($callback:tt)*] $($factory:expr)?) => {
-        $($callback)*! {
-            $($factory;)?
+macro_rules! filesystem_conformance {
+    ($factory:expr) => {
+        $crate::filesystem_conformance! {
+            $factory;
             files_are_written_and_read,
             writes_that_do_not_fit_are_refused,
             files_have_a_stat,
@@ -81,48 +60,32 @@ macro_rules! each_filesystem_property {
             missing_objects_are_refused,
         }
     };
-}
-
-/// Generates a test for each property.
-///
-/// Its argument is an expression for a [`Factory`](crate::filesystem::Factory). Call it inside of a module of
-/// tests.
-#[macro_export]
-macro_rules! filesystem_conformance {
-    ($factory:expr) => {
-        $crate::each_filesystem_property!([$crate::filesystem_conformance_tests] $factory);
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! filesystem_conformance_tests {
     ($factory:expr; $($name:ident,)*) => {
         $(
             #[test]
             fn $name() {
-                $crate::filesystem::conformance::$name(&$factory);
+                $crate::filesystem::conformance::$name($factory);
             }
         )*
     };
 }
 
 /// A subject that may be written to, with these files.
-fn open(factory: &dyn Factory, tree: &Tree) -> Box<dyn Subject> {
-    factory.open(Setup { tree: tree.clone(), ..Setup::default() })
+fn open(factory: Factory, tree: &Tree) -> Box<dyn Subject> {
+    factory(Setup { tree: tree.clone(), ..Setup::default() })
 }
 
 /// A subject that may be written to, without files.
-fn open_empty(factory: &dyn Factory) -> Box<dyn Subject> {
+fn open_empty(factory: Factory) -> Box<dyn Subject> {
     open(factory, &Tree::new())
 }
 
-fn open_limited(factory: &dyn Factory, limits: FilesystemLimits) -> Box<dyn Subject> {
-    factory.open(Setup { limits, ..Setup::default() })
+fn open_limited(factory: Factory, limits: FilesystemLimits) -> Box<dyn Subject> {
+    factory(Setup { limits, ..Setup::default() })
 }
 
-fn open_read_only(factory: &dyn Factory, tree: &Tree) -> Box<dyn Subject> {
-    factory.open(Setup { access: Access::ReadOnly, tree: tree.clone(), ..Setup::default() })
+fn open_read_only(factory: Factory, tree: &Tree) -> Box<dyn Subject> {
+    factory(Setup { access: Access::ReadOnly, tree: tree.clone(), ..Setup::default() })
 }
 
 fn path(text: &str) -> FilePath {

@@ -22,7 +22,7 @@ fn files(tree: &[(&str, &str)]) -> Tree {
 }
 
 /// Written bytes can be read, in each write mode; missing parent directories are created.
-pub fn files_are_written_and_read(factory: &dyn Factory) {
+pub fn files_are_written_and_read(factory: Factory) {
     let subject = open_empty(factory);
     let fs = subject.filesystem();
     fs.write_bytes(&path("a/b/c.txt"), b"one", WriteMode::Create).unwrap();
@@ -38,7 +38,7 @@ pub fn files_are_written_and_read(factory: &dyn Factory) {
 
 /// A write to a directory, below a file, or with `Create` to an existing file is refused, and changes
 /// nothing.
-pub fn writes_that_do_not_fit_are_refused(factory: &dyn Factory) {
+pub fn writes_that_do_not_fit_are_refused(factory: Factory) {
     let tree = files(&[("file", "x"), ("directory/file", "y")]);
     let subject = open(factory, &tree);
     let fs = subject.filesystem();
@@ -65,7 +65,7 @@ pub fn writes_that_do_not_fit_are_refused(factory: &dyn Factory) {
 }
 
 /// A stat returns kind, size and executable flag of a path.
-pub fn files_have_a_stat(factory: &dyn Factory) {
+pub fn files_have_a_stat(factory: Factory) {
     let subject = open(factory, &files(&[("directory/file", "four")]));
     let fs = subject.filesystem();
     let file = fs.stat(&path("directory/file")).unwrap();
@@ -77,7 +77,7 @@ pub fn files_have_a_stat(factory: &dyn Factory) {
 }
 
 /// A list is sorted by the bytes of the names, and covers one directory.
-pub fn directories_are_listed_by_name(factory: &dyn Factory) {
+pub fn directories_are_listed_by_name(factory: Factory) {
     let tree = files(&[("b", "1"), ("a/x", "22"), ("a-b", "333"), ("a.b", ""), ("ä", ""), ("B", "")]);
     let subject = open(factory, &tree);
     let fs = subject.filesystem();
@@ -97,7 +97,7 @@ pub fn directories_are_listed_by_name(factory: &dyn Factory) {
 }
 
 /// Directories are created with their parents; existing directories do not change.
-pub fn directories_are_made(factory: &dyn Factory) {
+pub fn directories_are_made(factory: Factory) {
     let subject = open(factory, &files(&[("file", "x"), ("directory/file", "y")]));
     let fs = subject.filesystem();
     fs.make_directory(&path("new/deep")).unwrap();
@@ -115,7 +115,7 @@ pub fn directories_are_made(factory: &dyn Factory) {
 }
 
 /// Files and empty directories can be deleted, other directories only with `Recursion::All`, the root never.
-pub fn files_and_directories_are_deleted(factory: &dyn Factory) {
+pub fn files_and_directories_are_deleted(factory: Factory) {
     let subject =
         open(factory, &files(&[("file", "x"), ("d/e/file", "y"), ("d/file", "z"), ("kept/file", "")]));
     let fs = subject.filesystem();
@@ -136,7 +136,7 @@ pub fn files_and_directories_are_deleted(factory: &dyn Factory) {
 }
 
 /// Files and directories are moved with their content.
-pub fn files_and_directories_are_moved(factory: &dyn Factory) {
+pub fn files_and_directories_are_moved(factory: Factory) {
     let subject = open(factory, &files(&[("a/b/file", "x"), ("other", "y")]));
     let fs = subject.filesystem();
     fs.make_directory(&path("a/empty")).unwrap();
@@ -149,7 +149,7 @@ pub fn files_and_directories_are_moved(factory: &dyn Factory) {
 
 /// A move from a missing path, to an existing path, or of a directory into itself is refused, and changes
 /// nothing.
-pub fn moves_that_do_not_fit_are_refused(factory: &dyn Factory) {
+pub fn moves_that_do_not_fit_are_refused(factory: Factory) {
     let tree = files(&[("a/b/file", "x"), ("other", "y")]);
     let subject = open(factory, &tree);
     let fs = subject.filesystem();
@@ -167,7 +167,7 @@ pub fn moves_that_do_not_fit_are_refused(factory: &dyn Factory) {
 }
 
 /// An executable file stays executable when it is written or moved.
-pub fn the_executable_flag_stays(factory: &dyn Factory) {
+pub fn the_executable_flag_stays(factory: Factory) {
     let subject = open(factory, &files(&[("run", "#!"), ("plain", "x")]));
     let fs = subject.filesystem();
     subject.set_executable(&path("run"), true);
@@ -181,7 +181,7 @@ pub fn the_executable_flag_stays(factory: &dyn Factory) {
 }
 
 /// Any bytes are read exactly as they were written.
-pub fn bytes_are_kept_as_they_are(factory: &dyn Factory) {
+pub fn bytes_are_kept_as_they_are(factory: Factory) {
     let subject = open_empty(factory);
     let fs = subject.filesystem();
     let all: Vec<u8> = (0..=255).cycle().take(100_000).collect();
@@ -195,7 +195,7 @@ pub fn bytes_are_kept_as_they_are(factory: &dyn Factory) {
 }
 
 /// A path may have as many segments as the limits permit.
-pub fn trees_may_be_deep(factory: &dyn Factory) {
+pub fn trees_may_be_deep(factory: Factory) {
     let subject = open_empty(factory);
     let fs = subject.filesystem();
     let deep = vec!["d"; fs.limits().path_depth.min(64)].join("/");
@@ -206,7 +206,7 @@ pub fn trees_may_be_deep(factory: &dyn Factory) {
 }
 
 /// Random operations succeed and fail as in a plain model, and leave the same files.
-pub fn random_operations_do_as_the_model_does(factory: &dyn Factory) {
+pub fn random_operations_do_as_the_model_does(factory: Factory) {
     for_all(operations(), |operations| {
         let subject = open_empty(factory);
         let fs = subject.filesystem();

@@ -68,7 +68,7 @@ pub fn path_text() -> impl Strategy<Value = String> {
 }
 
 /// A text that would leave the root is not a path, so no operation ever receives it.
-pub fn hostile_paths_are_no_paths(factory: &dyn Factory) {
+pub fn hostile_paths_are_no_paths(factory: Factory) {
     let limits = open_empty(factory).filesystem().limits();
     for text in HOSTILE_PATHS {
         assert!(FilePath::new(text).is_err(), "{text:?}");
@@ -80,7 +80,7 @@ pub fn hostile_paths_are_no_paths(factory: &dyn Factory) {
 }
 
 /// An unusual name is a valid name.
-pub fn strange_names_are_names(factory: &dyn Factory) {
+pub fn strange_names_are_names(factory: Factory) {
     let subject = open_empty(factory);
     let fs = subject.filesystem();
     let mut wanted = Tree::new();
@@ -96,7 +96,7 @@ pub fn strange_names_are_names(factory: &dyn Factory) {
 }
 
 /// A file at any valid path is found there, and nowhere else.
-pub fn random_paths_stay_inside(factory: &dyn Factory) {
+pub fn random_paths_stay_inside(factory: Factory) {
     for_all(path_text(), |text| {
         let Ok(at) = FilePath::new(&text) else { return };
         let kept_by_others =

@@ -12,12 +12,12 @@ use crate::filesystem::subject::fill;
 use crate::filesystem::tree::{Leaf, Tree, difference, normal, root_of, tree, tree_of};
 use crate::filesystem::{Setup, StoredObjects, Subject};
 
-fn open_on(factory: &dyn Factory, tree: &Tree, objects: &Arc<StoredObjects>) -> Box<dyn Subject> {
-    factory.open(Setup { tree: tree.clone(), objects: objects.clone(), ..Setup::default() })
+fn open_on(factory: Factory, tree: &Tree, objects: &Arc<StoredObjects>) -> Box<dyn Subject> {
+    factory(Setup { tree: tree.clone(), objects: objects.clone(), ..Setup::default() })
 }
 
 /// A root depends only on the files: not on their location, on the time of writes, or on earlier files.
-pub fn equal_files_have_equal_roots(factory: &dyn Factory) {
+pub fn equal_files_have_equal_roots(factory: Factory) {
     for_all((tree(), tree()), |(wanted, before)| {
         let direct = open(factory, &wanted);
         let detour = open(factory, &before);
@@ -32,7 +32,7 @@ pub fn equal_files_have_equal_roots(factory: &dyn Factory) {
 }
 
 /// The tree of a root equals the tree of git, and the manifest has the exceptions.
-pub fn roots_are_those_of_git(factory: &dyn Factory) {
+pub fn roots_are_those_of_git(factory: Factory) {
     for_all(tree(), |tree| {
         let captured = open(factory, &tree).workspace().capture().unwrap();
         assert_eq!(captured.root, root_of(&tree));
@@ -43,7 +43,7 @@ pub fn roots_are_those_of_git(factory: &dyn Factory) {
 }
 
 /// Entries that git refuses are in the manifest, and are restored like all others.
-pub fn what_git_refuses_is_kept(factory: &dyn Factory) {
+pub fn what_git_refuses_is_kept(factory: Factory) {
     let objects = Arc::default();
     let tree = Tree::from([
         ("sub/.git/HEAD".to_owned(), Leaf::file("ref: refs/heads/main\n")),
@@ -69,7 +69,7 @@ pub fn what_git_refuses_is_kept(factory: &dyn Factory) {
 
 /// A capture returns the objects that are not stored, each once. With them all objects of the root are
 /// stored.
-pub fn only_new_objects_are_given(factory: &dyn Factory) {
+pub fn only_new_objects_are_given(factory: Factory) {
     for_all((tree(), tree()), |(first, second)| {
         let objects = Arc::default();
         let subject = open_on(factory, &first, &objects);
@@ -100,7 +100,7 @@ fn assert_complete(objects: &StoredObjects, tree: ObjectId) {
 }
 
 /// A restore returns the files to their captured state, and reports its changes.
-pub fn restoring_writes_exactly_the_root(factory: &dyn Factory) {
+pub fn restoring_writes_exactly_the_root(factory: Factory) {
     for_all((tree(), tree()), |(wanted, other)| {
         let objects = Arc::default();
         let subject = open_on(factory, &wanted, &objects);
@@ -121,7 +121,7 @@ pub fn restoring_writes_exactly_the_root(factory: &dyn Factory) {
 
 /// A restore of the current root changes nothing, and a restore after interference changes only the
 /// differences.
-pub fn restoring_can_be_repeated(factory: &dyn Factory) {
+pub fn restoring_can_be_repeated(factory: Factory) {
     let objects = Arc::default();
     let tree = Tree::from([
         ("a/one".to_owned(), Leaf::file("1")),
@@ -146,7 +146,7 @@ pub fn restoring_can_be_repeated(factory: &dyn Factory) {
 }
 
 /// A diff lists exactly the files and empty directories that differ, in both directions.
-pub fn differences_are_reported(factory: &dyn Factory) {
+pub fn differences_are_reported(factory: Factory) {
     for_all((tree(), tree()), |(from, to)| {
         let objects = Arc::default();
         let subject = open_on(factory, &from, &objects);
@@ -163,7 +163,7 @@ pub fn differences_are_reported(factory: &dyn Factory) {
 }
 
 /// A restore with a missing object fails with the id of that object, and the files do not change.
-pub fn missing_objects_are_refused(factory: &dyn Factory) {
+pub fn missing_objects_are_refused(factory: Factory) {
     let wanted = Tree::from([("a/file".to_owned(), Leaf::file("wanted")), ("b".to_owned(), Leaf::file("b"))]);
     let present = Tree::from([("present".to_owned(), Leaf::file("present"))]);
     let captured = open(factory, &wanted).workspace().capture().unwrap();
