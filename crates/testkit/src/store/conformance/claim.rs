@@ -15,8 +15,7 @@ pub fn a_session_is_written_by_its_holder_only(store: &dyn Store) {
     let session = sample::session(1);
     for fence in [0, 1, u64::MAX >> 1] {
         let error = append(store, session, Position::START, FenceToken(fence), first_batch(session));
-        let error = error.expect_err("the session is free");
-        assert!(matches!(error, StoreError::Fenced { owner: None, .. }), "{error:?}");
+        assert_fails!(error, StoreError::Fenced { owner: None, .. });
     }
     let mut writer = Writer::claim(store, session);
     let granted = writer.claim.fence.0;
@@ -76,11 +75,9 @@ pub fn a_claim_that_was_released_writes_nothing(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     let session = writer.session();
     block_on(store.release(writer.claim.clone())).expect("what is held can be released");
-    let error = writer.append(sample::notes(["too late"])).expect_err("the claim was released");
-    assert!(matches!(error, StoreError::Fenced { owner: None, .. }), "{error:?}");
+    assert_fails!(writer.append(sample::notes(["too late"])), StoreError::Fenced { owner: None, .. });
     claim(store, session, "bob", ClaimMode::IfFree).expect("a released session is free");
-    let error = writer.append(sample::notes(["too late"])).expect_err("the claim was released");
-    assert!(matches!(error, StoreError::Fenced { owner: Some(_), .. }), "{error:?}");
+    assert_fails!(writer.append(sample::notes(["too late"])), StoreError::Fenced { owner: Some(_), .. });
     assert_eq!(writer.records().len(), 1);
 }
 
@@ -159,8 +156,6 @@ pub fn a_claim_creates_no_session(store: &dyn Store) {
     let writer = Writer::claim(store, sample::session(1));
     let session = writer.session();
     assert_eq!(block_on(store.sessions()).expect("sessions can be listed"), []);
-    let head = block_on(store.head(session));
-    assert!(matches!(head, Err(StoreError::NotFound { session: named }) if named == session), "{head:?}");
-    let read = block_on(store.read(session, Position::START, 1));
-    assert!(matches!(read, Err(StoreError::NotFound { .. })), "{read:?}");
+    assert_fails!(block_on(store.head(session)), StoreError::NotFound { session: named } if named == session);
+    assert_fails!(block_on(store.read(session, Position::START, 1)), StoreError::NotFound { .. });
 }

@@ -8,7 +8,7 @@ use backstitch_core::journal::{Position, RecordBody};
 use backstitch_core::object::Object;
 use backstitch_core::ports::{ClaimMode, SessionClaim, Store, StoreError};
 
-use super::{Writer, append, claim, head, read, records, texts};
+use super::{Writer, append, claim, head, object, read, records, texts};
 use crate::{block_on, sample};
 
 /// Two writers share a claim and append at the same position: in every round exactly one of them wins, and
@@ -117,8 +117,7 @@ pub fn readers_find_the_objects_of_what_they_read(store: &dyn Store) {
             let more = read(store, journal.session, from, usize::MAX);
             from += more.len() as u64;
             for id in more.iter().flat_map(|record| record.body.object_refs()) {
-                let object = block_on(store.object(id)).expect("objects can be read");
-                assert_eq!(object.as_ref().map(Object::id), Some(id));
+                assert_eq!(object(store, id).as_ref().map(Object::id), Some(id));
                 found += 1;
             }
         }
@@ -127,9 +126,7 @@ pub fn readers_find_the_objects_of_what_they_read(store: &dyn Store) {
     let found = thread::scope(|scope| {
         let reader = scope.spawn(poll);
         let writing = DoneGuard(&done);
-        for batch in rest {
-            writer.append(batch.clone()).expect("a batch that fits is appended");
-        }
+        writer.append_all(rest.iter().cloned());
         drop(writing);
         reader.join().expect("the reader found all objects")
     });
@@ -201,18 +198,14 @@ pub fn sessions_are_written_side_by_side(store: &dyn Store) {
     thread::scope(|scope| {
         for journal in &journals {
             scope.spawn(move || {
-                let mut writer = Writer::claim(store, journal.session);
-                for batch in &journal.batches {
-                    writer.append(batch.clone()).expect("a batch that fits is appended");
-                }
+                Writer::claim(store, journal.session).append_all(journal.batches.clone());
             });
         }
     });
     for journal in &journals {
         assert_eq!(records(store, journal.session), journal.records());
-        for object in journal.objects() {
-            let found = block_on(store.object(object.id())).expect("objects can be read");
-            assert_eq!(found.as_ref(), Some(object));
+        for one in journal.objects() {
+            assert_eq!(object(store, one.id()).as_ref(), Some(one));
         }
     }
     let mut sessions = block_on(store.sessions()).expect("sessions can be listed");

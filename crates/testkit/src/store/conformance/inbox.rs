@@ -9,7 +9,7 @@ use backstitch_core::object::Object;
 use backstitch_core::ports::{ClaimMode, Store, StoreError};
 use serde_json::{Value, json};
 
-use super::{Writer, append, claim, head, records, texts};
+use super::{Writer, append, claim, head, object, records, texts};
 use crate::{block_on, sample};
 
 fn send(store: &dyn Store, session: SessionId, text: &str) -> InboxId {
@@ -106,12 +106,11 @@ pub fn a_batch_that_takes_what_does_not_wait_leaves_nothing(store: &dyn Store) {
     for bad in [&[InboxId(u64::MAX >> 1)][..], &[InboxId(0)], &[mine, theirs], &[mine, mine]] {
         let mut batch = taking("takes too much", bad);
         batch.add_object(lost.clone());
-        let error = writer.append(batch).expect_err("not all of it waits");
-        assert!(matches!(error, StoreError::NotInInbox { .. }), "{error:?}");
+        assert_fails!(writer.append(batch), StoreError::NotInInbox { .. });
         assert_eq!(waiting(store, writer.session()), ["mine"]);
         assert_eq!(waiting(store, other.session()), ["theirs"]);
         assert_eq!(writer.records().len(), 1);
-        assert_eq!(block_on(store.object(lost.id())).expect("objects can be read"), None);
+        assert_eq!(object(store, lost.id()), None);
     }
 }
 
@@ -123,11 +122,9 @@ pub fn a_refused_batch_takes_nothing(store: &dyn Store) {
     let conflict = append(store, session, Position::new(7), fence, taking("late", &[item]));
     assert!(matches!(conflict, Err(StoreError::Conflict { .. })), "{conflict:?}");
     let refers = sample::every_kind().batches[1].bodies()[1].clone();
-    let missing = writer.append(taking("refers", &[item]).with(refers));
-    assert!(matches!(missing, Err(StoreError::MissingObject { .. })), "{missing:?}");
+    assert_fails!(writer.append(taking("refers", &[item]).with(refers)), StoreError::MissingObject { .. });
     claim(store, session, "bob", ClaimMode::TakeOver).expect("a held session can be taken over");
-    let fenced = writer.append(taking("fenced", &[item]));
-    assert!(matches!(fenced, Err(StoreError::Fenced { .. })), "{fenced:?}");
+    assert_fails!(writer.append(taking("fenced", &[item])), StoreError::Fenced { .. });
     assert_eq!(waiting(store, session), ["wait"]);
     assert_eq!(head(store, session), Position::new(1));
 }
@@ -139,8 +136,7 @@ pub fn items_that_would_not_come_back_are_refused(store: &dyn Store) {
     let private = json!({"$serde_json::private::Number": "1"});
     for data in [deep, private] {
         let item = InboxItem { data, ..sample::item("") };
-        let error = block_on(store.send(writer.session(), item)).expect_err("it would not come back");
-        assert!(matches!(error, StoreError::UnstorableItem { .. }), "{error:?}");
+        assert_fails!(block_on(store.send(writer.session(), item)), StoreError::UnstorableItem { .. });
     }
     assert_eq!(inbox(store, writer.session()), []);
 }

@@ -72,8 +72,7 @@ pub fn a_summary_is_stored_with_its_batch(store: &dyn Store) {
         assert_eq!(summary(store, session), Some(summary_at(session, start + 1, text)));
     }
     assert_eq!((listed(store), unindexed(store)), (vec![session], vec![]));
-    let unknown = block_on(store.summary(sample::session(2)));
-    assert!(matches!(unknown, Err(StoreError::NotFound { .. })), "{unknown:?}");
+    assert_fails!(block_on(store.summary(sample::session(2))), StoreError::NotFound { .. });
 }
 
 /// After a batch without a summary the session has none, until one is put or comes with a later batch.
@@ -103,16 +102,13 @@ pub fn a_refused_batch_leaves_the_summary(store: &dyn Store) {
     let fence = writer.claim.fence;
     let mut early = sample::notes(["early"]);
     early.summarize(summary_at(session, 8, "early"));
-    let conflict = append(store, session, Position::new(7), fence, early);
-    assert!(matches!(conflict, Err(StoreError::Conflict { .. })), "{conflict:?}");
+    assert_fails!(append(store, session, Position::new(7), fence, early), StoreError::Conflict { .. });
     let refers = sample::every_kind().batches[1].bodies()[1].clone();
     let mut missing = sample::notes(["refers"]).with(refers);
     missing.summarize(summary_at(session, 3, "refers"));
-    let missing = writer.append(missing);
-    assert!(matches!(missing, Err(StoreError::MissingObject { .. })), "{missing:?}");
+    assert_fails!(writer.append(missing), StoreError::MissingObject { .. });
     claim(store, session, "bob", ClaimMode::TakeOver).expect("a held session can be taken over");
-    let fenced = writer.append(summarized(session, 1, "fenced"));
-    assert!(matches!(fenced, Err(StoreError::Fenced { .. })), "{fenced:?}");
+    assert_fails!(writer.append(summarized(session, 1, "fenced")), StoreError::Fenced { .. });
     assert_eq!(mission(store, session).as_deref(), Some("before"));
 }
 

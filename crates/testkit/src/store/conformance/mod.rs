@@ -7,6 +7,16 @@
 //! Properties of concurrent use have real threads: a store has to keep its guarantees in any order of
 //! execution.
 
+/// Asserts that an operation fails with such an error.
+macro_rules! assert_fails {
+    ($done:expr, $error:pat $(if $guard:expr)?) => {
+        match $done {
+            Err($error) $(if $guard)? => {}
+            other => panic!("{}: {other:?}", stringify!($done)),
+        }
+    };
+}
+
 pub mod admin;
 mod append;
 mod claim;
@@ -23,7 +33,8 @@ mod snapshot;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{Batch, Position, Record, RecordBody};
+use backstitch_core::journal::{Batch, Origin, Position, Record, RecordBody, SessionCreated};
+use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{ClaimMode, FenceToken, Owner, SessionClaim, Store, StoreError};
 
 use crate::{block_on, sample};
@@ -211,15 +222,50 @@ impl<'a> Writer<'a> {
         Ok(self.next)
     }
 
+    fn append_all(&mut self, batches: impl IntoIterator<Item = Batch>) {
+        for batch in batches {
+            self.append(batch).expect("a batch that fits is appended");
+        }
+    }
+
     fn records(&self) -> Vec<Record> {
         records(self.store, self.session())
+    }
+
+    /// Releases the session, and returns its id.
+    fn release(self) -> SessionId {
+        let session = self.session();
+        block_on(self.store.release(self.claim)).expect("a held session can be released");
+        session
     }
 }
 
 /// A batch that creates a session.
 fn first_batch(session: SessionId) -> Batch {
-    let created = sample::created(session);
+    first_batch_of(session, Origin::Root)
+}
+
+/// A batch that creates a session with this origin.
+fn first_batch_of(session: SessionId, origin: Origin) -> Batch {
+    let created = SessionCreated { origin, ..sample::created(session) };
     Batch::at(created.created_at).with(created)
+}
+
+/// Creates a session with this origin, writes batches, and releases it.
+fn written(
+    store: &dyn Store,
+    seed: u64,
+    origin: Origin,
+    batches: impl IntoIterator<Item = Batch>,
+) -> SessionId {
+    let mut writer = Writer::claim(store, sample::session(seed));
+    writer.append(first_batch_of(writer.session(), origin)).expect("a claimed session can be created");
+    writer.append_all(batches);
+    writer.release()
+}
+
+fn object(store: &dyn Store, id: ObjectId) -> Option<Object> {
+    block_on(store.object(id)).expect("objects can be read")
 }
 
 fn claim(

@@ -1,18 +1,14 @@
 //! Guarantees about objects: they are stored before the records that refer to them, once, and never change.
 
-use backstitch_core::journal::{Position, RecordBody};
+use backstitch_core::journal::{Batch, Position, RecordBody};
 use backstitch_core::message::MessageKind;
-use backstitch_core::object::{Object, ObjectId, ObjectKind};
+use backstitch_core::object::{Object, ObjectKind};
 use backstitch_core::ports::{ClaimMode, Store, StoreError};
 
-use super::{Writer, append, claim, first_batch};
-use crate::{block_on, sample};
+use super::{Writer, append, claim, first_batch, object};
+use crate::sample;
 
-fn object(store: &dyn Store, id: ObjectId) -> Option<Object> {
-    block_on(store.object(id)).expect("objects can be read")
-}
-
-fn notes_with(objects: &[Object]) -> backstitch_core::journal::Batch {
+fn notes_with(objects: &[Object]) -> Batch {
     let mut batch = sample::notes(["with objects"]);
     for object in objects {
         batch.add_object(object.clone());
@@ -54,9 +50,7 @@ pub fn an_object_is_stored_once(store: &dyn Store) {
 pub fn objects_are_shared_between_sessions(store: &dyn Store) {
     let journal = sample::every_kind();
     let mut first = Writer::claim(store, journal.session);
-    for batch in &journal.batches {
-        first.append(batch.clone()).expect("a batch that fits is appended");
-    }
+    first.append_all(journal.batches.clone());
     // A fork repeats the messages of its parent, but not their objects.
     let mut second = Writer::create(store, sample::session(2));
     let mut bare = sample::notes(["a fork"]);
@@ -76,20 +70,15 @@ pub fn objects_of_refused_batches_are_not_stored(store: &dyn Store) {
     let lost = Object::blob(*b"lost");
     let with_lost = || notes_with(std::slice::from_ref(&lost));
 
-    let conflict = append(store, session, Position::new(5), fence, with_lost());
-    assert!(matches!(conflict, Err(StoreError::Conflict { .. })), "{conflict:?}");
-    let beginning = writer.append(with_lost().with(sample::created(session)));
-    assert!(matches!(beginning, Err(StoreError::Beginning { .. })), "{beginning:?}");
+    assert_fails!(append(store, session, Position::new(5), fence, with_lost()), StoreError::Conflict { .. });
+    assert_fails!(writer.append(with_lost().with(sample::created(session))), StoreError::Beginning { .. });
     let refers = sample::every_kind().batches[1].bodies()[1].clone();
-    let missing = writer.append(with_lost().with(refers));
-    assert!(matches!(missing, Err(StoreError::MissingObject { .. })), "{missing:?}");
+    assert_fails!(writer.append(with_lost().with(refers)), StoreError::MissingObject { .. });
     let mut empty = sample::notes::<String>([]);
     empty.add_object(lost.clone());
-    let empty = writer.append(empty);
-    assert!(matches!(empty, Err(StoreError::EmptyBatch)), "{empty:?}");
+    assert_fails!(writer.append(empty), StoreError::EmptyBatch);
     claim(store, session, "bob", ClaimMode::TakeOver).expect("a held session can be taken over");
-    let fenced = writer.append(with_lost());
-    assert!(matches!(fenced, Err(StoreError::Fenced { .. })), "{fenced:?}");
+    assert_fails!(writer.append(with_lost()), StoreError::Fenced { .. });
 
     assert_eq!(object(store, lost.id()), None);
     assert_eq!(writer.records().len(), 1);

@@ -2,8 +2,7 @@
 
 use backstitch_core::id::{CallId, IdStream, SessionId};
 use backstitch_core::journal::{
-    Batch, InboxItem, InboxKind, InnerMessage, Note, Origin, Position, Record, RecordBody, SessionCreated,
-    WorkspaceObserved, WorkspaceRoot,
+    Batch, InnerMessage, Note, Origin, Position, Record, RecordBody, WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::message::{Content, Large, Message, Part, PolicyName};
 use backstitch_core::object::Object;
@@ -15,7 +14,7 @@ use backstitch_core::time::Clock as _;
 use backstitch_filesystem::format::{Manifest, TreeEntry, TreeMode, tree_object};
 use serde_json::json;
 
-use super::{Writer, head, records};
+use super::{Writer, first_batch_of, head, records, written};
 use crate::{block_on, sample};
 
 /// The value that is removed. JSON escapes two of its characters.
@@ -25,24 +24,6 @@ fn redact(store: &dyn Store, session: SessionId, mode: ErasureMode) -> Result<Re
     let value = SensitiveValue::new(VALUE).expect("the value is long enough");
     let (owner, at) = (Owner::new("redactor"), sample::clock().now());
     block_on(store.redact(Redaction { session, value, owner, at, mode }))
-}
-
-/// Creates a session with another origin than itself, writes batches, and releases it.
-fn written(
-    store: &dyn Store,
-    seed: u64,
-    origin: Origin,
-    batches: impl IntoIterator<Item = Batch>,
-) -> SessionId {
-    let session = sample::session(seed);
-    let mut writer = Writer::claim(store, session);
-    let created = SessionCreated { origin, ..sample::created(session) };
-    writer.append(Batch::at(created.created_at).with(created)).expect("a claimed session can be created");
-    for batch in batches {
-        writer.append(batch).expect("a batch that fits is appended");
-    }
-    block_on(store.release(writer.claim)).expect("a held session can be released");
-    session
 }
 
 fn texts_of(store: &dyn Store, session: SessionId) -> Vec<String> {
@@ -213,13 +194,11 @@ pub fn a_held_session_is_not_redacted(store: &dyn Store) {
     let fork = sample::session(2);
     let mut writer = Writer::claim(store, fork);
     let origin = Origin::Fork { session: root, position: Position::new(2) };
-    let created = SessionCreated { origin, ..sample::created(fork) };
-    writer.append(Batch::at(created.created_at).with(created)).expect("a claimed session can be created");
-    let error = redact(store, root, ErasureMode::Now).expect_err("a fork is held");
-    assert!(matches!(error, StoreError::Held { session, .. } if session == fork), "{error:?}");
+    writer.append(first_batch_of(fork, origin)).expect("a claimed session can be created");
+    assert_fails!(redact(store, root, ErasureMode::Now), StoreError::Held { session, .. } if session == fork);
     assert!(texts_of(store, root).iter().any(|text| holds(text)));
     assert_eq!(block_on(store.holder(root)).expect("the holder can be read"), None);
-    block_on(store.release(writer.claim)).expect("a held session can be released");
+    writer.release();
     redact(store, root, ErasureMode::Now).expect("all sessions are free");
     assert!(texts_of(store, root).iter().all(|text| !holds(text)));
 }
@@ -259,20 +238,16 @@ pub fn snapshots_are_deleted_and_inbox_items_redacted(store: &dyn Store) {
     writer.append(sample::notes([VALUE])).expect("a batch that fits is appended");
     let saved = store.save_snapshot(session, writer.claim.fence, writer.next, VALUE.as_bytes().to_vec());
     block_on(saved).expect("the holder can save a snapshot");
-    let item = |text: &str| InboxItem {
-        kind: InboxKind::Message,
-        at: sample::clock().now(),
-        data: json!({ "text": text }),
-    };
-    block_on(store.send(session, item(&format!("use {VALUE}")))).expect("an item can be sent");
-    block_on(store.send(session, item("wait"))).expect("an item can be sent");
-    block_on(store.release(writer.claim)).expect("a held session can be released");
+    for text in [format!("use {VALUE}"), "wait".to_owned()] {
+        block_on(store.send(session, sample::item(&text))).expect("an item can be sent");
+    }
+    writer.release();
     let report = redact(store, session, ErasureMode::Now).expect("a free session can be redacted");
     assert_eq!(report.sessions[0].inbox, 1);
     assert_eq!(block_on(store.snapshot(session)).expect("snapshots can be read"), None);
     let items = block_on(store.inbox(session)).expect("the inbox can be read");
     let items: Vec<_> = items.into_iter().map(|(_, item)| item).collect();
-    assert_eq!(items, [item(&format!("use {MARKER}")), item("wait")]);
+    assert_eq!(items, [sample::item(&format!("use {MARKER}")), sample::item("wait")]);
 }
 
 /// A redacted session is appended to like any other, and an object that is stored again is there again.
@@ -294,7 +269,6 @@ pub fn a_redacted_session_continues(store: &dyn Store) {
 /// A redaction of a session that does not exist fails.
 pub fn an_unknown_session_is_not_redacted(store: &dyn Store) {
     for mode in [ErasureMode::DryRun, ErasureMode::Now] {
-        let error = redact(store, sample::session(1), mode).expect_err("there is no session");
-        assert!(matches!(error, StoreError::NotFound { .. }), "{error:?}");
+        assert_fails!(redact(store, sample::session(1), mode), StoreError::NotFound { .. });
     }
 }

@@ -1,12 +1,12 @@
 //! Properties of removals: the sessions are gone, and everything that others need stays.
 
 use backstitch_core::id::{CallId, SessionId};
-use backstitch_core::journal::{Batch, EvaluationStarted, Origin, Position, SessionCreated};
+use backstitch_core::journal::{Batch, EvaluationStarted, Origin, Position};
 use backstitch_core::object::Object;
 use backstitch_core::ports::{ErasureMode, ForkRemoval, Owner, Removal, RemovalReport, Store, StoreError};
 use backstitch_core::time::Clock as _;
 
-use super::{Writer, first_batch, records};
+use super::{Writer, first_batch, object, records, written};
 use crate::{block_on, sample};
 
 fn remove(
@@ -23,24 +23,6 @@ fn remove_now(store: &dyn Store, session: SessionId) -> Result<RemovalReport, St
     remove(store, &[session], ForkRemoval::Refuse, ErasureMode::Now)
 }
 
-/// Creates a session, writes batches, and releases it.
-fn written(
-    store: &dyn Store,
-    seed: u64,
-    origin: Origin,
-    batches: impl IntoIterator<Item = Batch>,
-) -> SessionId {
-    let session = sample::session(seed);
-    let mut writer = Writer::claim(store, session);
-    let created = SessionCreated { origin, ..sample::created(session) };
-    writer.append(Batch::at(created.created_at).with(created)).expect("a claimed session can be created");
-    for batch in batches {
-        writer.append(batch).expect("a batch that fits is appended");
-    }
-    block_on(store.release(writer.claim)).expect("a held session can be released");
-    session
-}
-
 fn sessions(store: &dyn Store) -> Vec<SessionId> {
     block_on(store.sessions()).expect("sessions can be listed")
 }
@@ -49,8 +31,8 @@ fn removed(report: &RemovalReport) -> Vec<SessionId> {
     report.sessions.iter().map(|one| one.session).collect()
 }
 
-fn stored(store: &dyn Store, object: &Object) -> bool {
-    block_on(store.object(object.id())).expect("objects can be read").is_some()
+fn stored(store: &dyn Store, one: &Object) -> bool {
+    object(store, one.id()).is_some()
 }
 
 /// A note that names an object, with the object.
@@ -132,8 +114,7 @@ pub fn a_held_session_is_not_removed(store: &dyn Store) {
     let free = written(store, 1, Origin::Root, []);
     let held = Writer::create(store, sample::session(2));
     let error = remove(store, &[free, held.session()], ForkRemoval::Refuse, ErasureMode::Now);
-    let error = error.expect_err("a session is held");
-    assert!(matches!(error, StoreError::Held { session, .. } if session == held.session()), "{error:?}");
+    assert_fails!(error, StoreError::Held { session, .. } if session == held.session());
     assert_eq!(sessions(store).len(), 2);
     assert_eq!(block_on(store.holder(free)).expect("the holder can be read"), None);
 }
@@ -144,7 +125,7 @@ pub fn a_removed_session_can_be_created_again(store: &dyn Store) {
     let session = writer.session();
     writer.append(sample::notes(["first"])).expect("a batch that fits is appended");
     let first = writer.claim.fence;
-    block_on(store.release(writer.claim)).expect("a held session can be released");
+    writer.release();
     remove_now(store, session).expect("a free session can be removed");
     let mut again = Writer::claim(store, session);
     assert!(again.claim.fence > first);
@@ -168,8 +149,7 @@ pub fn a_dry_run_of_a_removal_changes_nothing(store: &dyn Store) {
 
 /// A session that never existed is not found. One that was removed may be named again.
 pub fn an_unknown_session_is_not_removed(store: &dyn Store) {
-    let error = remove_now(store, sample::session(1)).expect_err("there is no session");
-    assert!(matches!(error, StoreError::NotFound { .. }), "{error:?}");
+    assert_fails!(remove_now(store, sample::session(1)), StoreError::NotFound { .. });
     let session = written(store, 1, Origin::Root, []);
     remove_now(store, session).expect("a free session can be removed");
     let again = remove_now(store, session).expect("a removal may be repeated");

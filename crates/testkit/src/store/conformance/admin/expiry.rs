@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use backstitch_core::id::{CallId, SessionId};
-use backstitch_core::journal::{
-    Batch, EvaluationStarted, JournalState, Origin, Position, SessionCreated, SessionSummary,
-};
+use backstitch_core::journal::{Batch, EvaluationStarted, JournalState, Origin, Position, SessionSummary};
 use backstitch_core::ports::{ClaimMode, Expiry, IndexedStatus, Store};
 use backstitch_core::time::{Clock as _, Timestamp};
 
-use super::super::{append, claim};
+use super::super::{Writer, claim, first_batch_of};
 use super::HasAdmin;
 use crate::{block_on, sample};
 
@@ -20,10 +18,8 @@ fn at(day: u64) -> Timestamp {
 /// Creates a session with a summary, and releases it.
 fn summarized(store: &dyn Store, seed: u64, day: u64, state: JournalState, origin: Origin) -> SessionId {
     let session = sample::session(seed);
-    let held =
-        claim(store, session, "writer", ClaimMode::IfFree).expect("a session that is free can be claimed");
-    let created = SessionCreated { origin: origin.clone(), ..sample::created(session) };
-    let mut batch = Batch::at(created.created_at).with(created);
+    let mut writer = Writer::claim(store, session);
+    let mut batch = first_batch_of(session, origin.clone());
     batch.summarize(SessionSummary {
         position: Position::new(1),
         updated_at: at(day),
@@ -31,17 +27,16 @@ fn summarized(store: &dyn Store, seed: u64, day: u64, state: JournalState, origi
         origin,
         ..sample::summary(session)
     });
-    append(store, session, Position::START, held.fence, batch).expect("a session can be created");
-    block_on(store.release(held)).expect("a held session can be released");
-    session
+    writer.append(batch).expect("a claimed session can be created");
+    writer.release()
 }
 
 /// Appends a batch to a session of one record, and releases it.
 fn continue_session(store: &dyn Store, session: SessionId, batch: Batch) {
-    let held =
-        claim(store, session, "writer", ClaimMode::IfFree).expect("a session that is free can be claimed");
-    append(store, session, Position::new(1), held.fence, batch).expect("a batch that fits is appended");
-    block_on(store.release(held)).expect("a held session can be released");
+    let mut writer = Writer::claim(store, session);
+    writer.next = Position::new(1);
+    writer.append_all([batch]);
+    writer.release();
 }
 
 fn expired(one: &dyn HasAdmin, expiry: Expiry) -> Vec<SessionId> {

@@ -14,12 +14,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use backstitch_core::code::ErrorCode;
 use backstitch_core::id::SessionId;
+use backstitch_core::journal::Origin;
 use backstitch_core::ports::{
     BundleError, GcMode, OpenBundle, OpenError, Retention, RowSink, SelectError, SelectLimits, SqlValue,
     Store, StoreAdmin, StoreError,
 };
 
-use super::{HasStore, Writer};
+use super::{HasStore, Writer, written};
 use crate::block_on;
 use crate::sample::{self, Journal};
 
@@ -168,21 +169,13 @@ impl Drop for Scratch {
 /// Writes a journal, and releases its session.
 fn write(store: &dyn Store, journal: &Journal) {
     let mut writer = Writer::claim(store, journal.session);
-    for batch in &journal.batches {
-        writer.append(batch.clone()).expect("a batch that fits is appended");
-    }
-    block_on(store.release(writer.claim)).expect("a held session can be released");
+    writer.append_all(journal.batches.clone());
+    writer.release();
 }
 
 /// Writes a session with notes, and releases it.
 fn write_notes(store: &dyn Store, seed: u64, texts: &[&str]) -> SessionId {
-    let mut writer = Writer::create(store, sample::session(seed));
-    for text in texts {
-        writer.append(sample::notes([*text])).expect("a note is appended");
-    }
-    let session = writer.session();
-    block_on(store.release(writer.claim)).expect("a held session can be released");
-    session
+    written(store, seed, Origin::Root, texts.iter().map(|text| sample::notes([*text])))
 }
 
 /// Keeps the rows of a query.
@@ -210,7 +203,7 @@ pub fn unsupported_operations(one: &dyn HasAdmin, two: &dyn HasAdmin) -> Vec<&'s
     let admin = one.admin();
     let session = write_notes(one.store(), 1, &["one"]);
     let mut refused = Vec::new();
-    let mut check = |name: &'static str, error: Option<&dyn AdminError>| {
+    let mut check = |name: &'static str, error: Option<Box<dyn AdminError>>| {
         let Some(error) = error.filter(|error| error.code() == ErrorCode::StoreUnsupported) else { return };
         assert!(error.hint().is_some_and(|hint| !hint.is_empty()), "{name}: {error} has no hint");
         let text = error.to_string();
@@ -218,18 +211,17 @@ pub fn unsupported_operations(one: &dyn HasAdmin, two: &dyn HasAdmin) -> Vec<&'s
         refused.push(name);
     };
     let retention = Retention::keep_all().keep_boundaries(1);
-    let collected = block_on(admin.collect(retention, GcMode::DryRun));
-    check("retention", collected.as_ref().err().map(|error| error as &dyn AdminError));
-    let limits = SelectLimits::default();
-    let selected = block_on(admin.select("SELECT 1", &[], limits, &mut Rows::default()));
-    check("select", selected.as_ref().err().map(|error| error as &dyn AdminError));
-    let saved = block_on(admin.backup(&scratch.at("backup"), &mut |_| {}));
-    check("backup", saved.as_ref().err().map(|error| error as &dyn AdminError));
-    let salvaged = block_on(admin.salvage(&scratch.at("salvaged")));
-    check("salvage", salvaged.as_ref().err().map(|error| error as &dyn AdminError));
+    check("retention", error_of(block_on(admin.collect(retention, GcMode::DryRun))));
+    let (limits, mut rows) = (SelectLimits::default(), Rows::default());
+    check("select", error_of(block_on(admin.select("SELECT 1", &[], limits, &mut rows))));
+    check("backup", error_of(block_on(admin.backup(&scratch.at("backup"), &mut |_| {}))));
+    check("salvage", error_of(block_on(admin.salvage(&scratch.at("salvaged")))));
     let exported = block_on(admin.export_bundle(session, &scratch.at("bundle"), &mut |_| {}));
-    check("export_bundle", exported.as_ref().err().map(|error| error as &dyn AdminError));
-    let copied = block_on(admin.copy_session(session, two.admin(), &mut |_| {}));
-    check("copy_session", copied.as_ref().err().map(|error| error as &dyn AdminError));
+    check("export_bundle", error_of(exported));
+    check("copy_session", error_of(block_on(admin.copy_session(session, two.admin(), &mut |_| {}))));
     refused
+}
+
+fn error_of<T>(done: Result<T, impl AdminError + 'static>) -> Option<Box<dyn AdminError>> {
+    done.err().map(|error| Box::new(error) as Box<dyn AdminError>)
 }

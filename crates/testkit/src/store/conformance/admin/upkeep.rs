@@ -9,12 +9,12 @@ use backstitch_core::ports::{
 use backstitch_core::time::Clock as _;
 
 use super::super::index::{indexed, summary_at};
-use super::super::{Writer, records};
+use super::super::{Writer, object, records};
 use super::{HasAdmin, Rows, Scratch, supported, unsupported_operations, write, write_notes};
 use crate::{block_on, sample};
 
-fn is_stored(store: &dyn Store, object: &Object) -> bool {
-    block_on(store.object(object.id())).expect("objects can be read").is_some()
+fn is_stored(store: &dyn Store, one: &Object) -> bool {
+    object(store, one.id()).is_some()
 }
 
 /// A store without sessions has nothing to report.
