@@ -1,5 +1,6 @@
 //! A client of MCP over HTTP that writes the bytes by hand, so that it shares no code with the server.
 
+use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +18,7 @@ pub const TOKEN: &str = "silk-thread-of-seven-spools";
 pub struct HttpAnswer {
     /// The status.
     pub status: u16,
-    headers: Vec<(String, String)>,
+    headers: HashMap<String, String>,
     body: BufReader<Body>,
 }
 
@@ -35,7 +36,12 @@ pub struct HttpClient {
 
 /// Sends a head and a body to a server, and reads the head of the answer.
 pub fn exchange(address: &str, head: &str, body: &[u8]) -> HttpAnswer {
-    HttpAnswer::read(written(address, head, body))
+    let mut stream = TcpStream::connect(address).expect("the server answers");
+    stream.set_read_timeout(Some(PATIENCE)).expect("the server answers");
+    stream.write_all(head.as_bytes()).expect("the server answers");
+    // A server that refuses the head need not read the body.
+    let _ = stream.write_all(body);
+    HttpAnswer::read(stream)
 }
 
 impl HttpClient {
@@ -103,7 +109,7 @@ impl HttpClient {
             }
         }
         head.push_str("\r\n");
-        HttpAnswer::read(written(&self.address, &head, body.as_bytes()))
+        exchange(&self.address, &head, body.as_bytes())
     }
 
     /// Says farewell to the server. Returns the status.
@@ -114,7 +120,7 @@ impl HttpClient {
              Connection: close\r\n\r\n",
             self.address
         );
-        HttpAnswer::read(written(&self.address, &head, b"")).status
+        exchange(&self.address, &head, b"").status
     }
 
     /// Sends a request. Returns its id, and the answer, of which only the head was read.
@@ -157,46 +163,39 @@ impl HttpClient {
     }
 }
 
-fn written(address: &str, head: &str, body: &[u8]) -> TcpStream {
-    let mut stream = TcpStream::connect(address).expect("the server answers");
-    stream.set_read_timeout(Some(PATIENCE)).expect("the server answers");
-    stream.write_all(head.as_bytes()).expect("the server answers");
-    // A server that refuses the head need not read the body.
-    let _ = stream.write_all(body);
-    stream
-}
-
 impl HttpAnswer {
     fn read(stream: TcpStream) -> Self {
         let mut stream = BufReader::new(stream);
         let mut line = String::new();
         stream.read_line(&mut line).expect("the server answers");
         let status = line.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
-        let mut headers = Vec::new();
+        let mut headers = HashMap::new();
         loop {
             let mut line = String::new();
             if stream.read_line(&mut line).expect("the server answers") == 0 || line.trim().is_empty() {
                 break;
             }
             if let Some((name, value)) = line.split_once(':') {
-                headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+                headers.entry(name.to_ascii_lowercase()).or_insert_with(|| value.trim().to_owned());
             }
         }
-        let is =
-            |name: &str| headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
-        let is_chunked = is("transfer-encoding") == Some("chunked");
-        let length = is("content-length").and_then(|length| length.parse().ok());
+        let is_chunked = headers.get("transfer-encoding").is_some_and(|coding| coding == "chunked");
+        let length = headers.get("content-length").and_then(|length| length.parse().ok());
         let body = Body { stream, is_chunked, left: length.unwrap_or(0), is_ended: false };
         Self { status, headers, body: BufReader::new(body) }
     }
 
     /// Returns a header, by its name in lower case.
     pub fn header(&self, name: &str) -> Option<String> {
-        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+        self.headers.get(name).cloned()
     }
 
     /// Reads the whole body as text.
     pub fn text(mut self) -> String {
+        self.read_text()
+    }
+
+    fn read_text(&mut self) -> String {
         let mut text = String::new();
         self.body.read_to_string(&mut text).expect("the server answers");
         text
@@ -205,9 +204,7 @@ impl HttpAnswer {
     /// Waits for the next message of the stream, or reads the only one.
     pub fn event(&mut self) -> Value {
         if self.header("content-type").is_some_and(|kind| kind.starts_with("application/json")) {
-            let mut text = String::new();
-            self.body.read_to_string(&mut text).expect("the server answers");
-            return serde_json::from_str(&text).expect("the server answers");
+            return serde_json::from_str(&self.read_text()).expect("the server answers");
         }
         loop {
             let mut line = String::new();

@@ -25,7 +25,7 @@ impl Generator {
             self.finish(EvaluationOutcome::Cancelled);
             return self.commit();
         }
-        let calls = self.here.running.as_ref().map_or(&[][..], |running| &running.calls);
+        let calls = &self.running().calls;
         let next = calls.iter().position(|call| call.attempts == 0);
         let started: Vec<usize> = (0..calls.len()).filter(|&index| calls[index].attempts > 0).collect();
         match next {
@@ -64,7 +64,7 @@ impl Generator {
         let coverage = root.filter(|_| self.rng.below(4) == 0).map(|_| self.coverage());
         let amounts = Amounts { calls: 1, ..Amounts::ZERO };
         let reservation = (self.rng.below(2) == 0).then(|| Reservation { id: self.ids.next(), amounts });
-        let evaluation_id = self.here.running.as_ref().expect("an evaluation runs while calls do").id;
+        let evaluation_id = self.running().id;
         let edited = call.approved && self.rng.below(2) == 0;
         let attempt = call.attempts + 1;
         self.boundaries.push(self.position());
@@ -178,9 +178,7 @@ impl Generator {
         outcome: Option<(CallVerdict, Option<WorkspaceRoot>)>,
     ) {
         let call = self.open_call(index);
-        if let Some(running) = &mut self.here.running {
-            running.calls.remove(index);
-        }
+        self.running().calls.remove(index);
         self.say(result, None);
         if let Some((outcome, root)) = outcome {
             if let Some(reservation) = call.reservation {
@@ -277,14 +275,12 @@ impl Generator {
         id
     }
 
-    fn open_call(&self, index: usize) -> OpenCall {
-        let running = self.here.running.as_ref().expect("an evaluation runs while calls do");
-        running.calls[index].clone()
+    fn open_call(&mut self, index: usize) -> OpenCall {
+        self.running().calls[index].clone()
     }
 
     fn edit_call(&mut self, index: usize, edit: impl FnOnce(&mut OpenCall)) {
-        let running = self.here.running.as_mut().expect("an evaluation runs while calls do");
-        edit(&mut running.calls[index]);
+        edit(&mut self.running().calls[index]);
     }
 }
 

@@ -98,8 +98,8 @@ impl Generator {
             self.commit();
             if self.rng.below(2) == 0 {
                 self.fail_request(1, AfterFailure::Stop);
-                let running = self.here.running.as_ref().expect("an evaluation runs while a model is asked");
-                self.push(SessionStopped::error(running.id, "network", "the line is dead"));
+                let stopped = SessionStopped::error(self.running().id, "network", "the line is dead");
+                self.push(stopped);
                 self.commit();
             }
         }
@@ -136,21 +136,19 @@ impl Generator {
             usage: Some(usage),
             ..ProviderSidecar::default()
         });
-        if let Some(running) = &mut self.here.running {
-            running.turn += 1;
-        }
+        self.running().turn += 1;
         for message in answer.into_messages().expect("an answer has parts or calls") {
-            if let (Some(running), Some(_)) = (&mut self.here.running, message.option_call()) {
+            if message.option_call().is_some() {
                 let message = message.clone();
-                running.calls.push(OpenCall { message, attempts: 0, approved: false, reservation: None });
+                let call = OpenCall { message, attempts: 0, approved: false, reservation: None };
+                self.running().calls.push(call);
             }
             self.say(message, sidecar.take());
         }
-        if let Some(running) = &self.here.running {
-            let finish = if plain { Finish::Stop } else { Finish::Calls };
-            let finished = RequestFinished::new(running.id, running.turn, finish);
-            self.push(RequestFinished { attempt, usage, ..finished });
-        }
+        let finish = if plain { Finish::Stop } else { Finish::Calls };
+        let running = self.running();
+        let finished = RequestFinished::new(running.id, running.turn, finish);
+        self.push(RequestFinished { attempt, usage, ..finished });
         self.push(BudgetCharged::new(Some(reservation.id), usage));
         if plain {
             self.commit();
@@ -164,14 +162,14 @@ impl Generator {
     }
 
     fn fail_request(&mut self, attempt: u32, then: AfterFailure) {
-        let running = self.here.running.as_ref().expect("an evaluation runs while a model is asked");
+        let running = self.running();
         let failed = RequestFailed::new(running.id, running.turn + 1, "network", "the line is dead");
         self.push(RequestFailed { attempt, then, ..failed });
     }
 
     fn request(&mut self) -> Reservation {
         let reservation = Reservation { id: self.ids.next(), amounts: content::amounts(&mut self.rng) };
-        let running = self.here.running.as_ref().expect("an evaluation runs while a model is asked");
+        let running = self.running();
         let (evaluation_id, turn) = (running.id, running.turn + 1);
         let rendered = self.rng.next_u64().to_string();
         self.push(RequestStarted {

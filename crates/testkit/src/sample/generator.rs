@@ -99,10 +99,6 @@ impl Generator {
         generator
     }
 
-    pub(super) fn answers(&self) -> usize {
-        self.answers
-    }
-
     pub(super) fn into_journal(mut self) -> Journal {
         self.commit();
         Journal { session: self.session, batches: self.batches }
@@ -135,6 +131,11 @@ impl Generator {
         while self.here.running.as_ref().is_some_and(|running| !running.calls.is_empty()) {
             self.step_call();
         }
+    }
+
+    /// The evaluation that runs. There has to be one.
+    pub(super) fn running(&mut self) -> &mut OpenEvaluation {
+        self.here.running.as_mut().expect("an evaluation runs while it is changed")
     }
 
     pub(super) fn one_in(&mut self, once_in: u64) -> bool {

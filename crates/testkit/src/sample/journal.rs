@@ -39,7 +39,7 @@ impl Journal {
 }
 
 /// Frequencies of the events in a journal: `n` means once in `n` times on average, and 0 means never.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Shape {
     /// The most calls in one answer.
     pub calls: u64,
@@ -80,21 +80,6 @@ impl Shape {
         large: 60,
         asides: 8,
     };
-
-    /// Nothing fails: each answer has one call, each call succeeds, and one evaluation continues without end.
-    pub const CALM: Self = Self {
-        calls: 1,
-        plain_answers: 0,
-        endings: 0,
-        failures: 0,
-        unparsable: 0,
-        crashes: 0,
-        pauses: 0,
-        cancellations: 0,
-        rewinds: 0,
-        large: 0,
-        asides: 0,
-    };
 }
 
 /// A journal of `turns` answers with the frequencies of [`Shape::RICH`]. The same seed gives the same
@@ -105,18 +90,21 @@ pub fn journal(seed: u64, turns: usize) -> Journal {
 
 /// A journal of `turns` answers in which nothing fails; each has a call that succeeds and changes a slice.
 pub fn conversation(turns: usize) -> Journal {
-    shaped(0, turns, Shape::CALM)
+    let mut generator = generate(0, turns, Shape { calls: 1, ..Shape::default() });
+    // The last answer may have open calls.
+    generator.finish_calls();
+    generator.into_journal()
 }
 
 /// A journal of `turns` answers with these frequencies.
 pub fn shaped(seed: u64, turns: usize, shape: Shape) -> Journal {
+    generate(seed, turns, shape).into_journal()
+}
+
+fn generate(seed: u64, turns: usize, shape: Shape) -> Generator {
     let mut generator = Generator::new(seed, shape);
-    while generator.answers() < turns {
+    while generator.answers < turns {
         generator.step();
     }
-    // The last answer may have open calls. A calm session always finishes them.
-    if shape == Shape::CALM {
-        generator.finish_calls();
-    }
-    generator.into_journal()
+    generator
 }
