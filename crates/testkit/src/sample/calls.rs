@@ -98,8 +98,8 @@ impl Generator {
         }
         // A call that runs again makes more progress than before.
         if attempt > 1 {
-            let (call_id, name) = (payload.invocation_id, format!("step {attempt}"));
-            self.push(StepFinished { call_id, name, value: json!(attempt), extra: Extra::default() });
+            let name = format!("step {attempt}");
+            self.push(StepFinished::new(payload.invocation_id, name, json!(attempt)));
         }
     }
 

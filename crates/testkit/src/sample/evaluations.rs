@@ -9,7 +9,6 @@ use backstitch_core::journal::{
     Finish, InnerMessage, ProviderSidecar, RequestFailed, RequestFinished, RequestStarted, SessionStopped,
 };
 use backstitch_core::message::{Message, MessageBuilder, PolicyName, RoleHint};
-use backstitch_core::time::Clock;
 use serde_json::json;
 
 use super::content;
@@ -25,19 +24,12 @@ impl Generator {
         let follows = if parent_evaluation.is_some() { self.here.ended_after } else { self.here.ended };
         self.here.running = Some(OpenEvaluation { id, sequence: 0, turn: 0, calls: Vec::new(), follows });
         self.push(EvaluationStarted {
-            evaluation_id: id,
-            prompt_ns: PROMPT_NS.into(),
-            prompt_key: PROMPT_KEY.into(),
             fingerprint: Some(Digest::of(b"the tailor's prompt")),
-            tools: None,
             parent_evaluation,
             follows,
             budget: Some(Limits { total_tokens: Some(1_000_000), ..Limits::default() }),
             deadline_millis: Some(600_000),
-            decider: None,
-            directory: None,
-            excludes: None,
-            extra: Extra::default(),
+            ..EvaluationStarted::new(id, PROMPT_NS, PROMPT_KEY)
         });
         let mut system = self.builder("prompt");
         system.role_hint(RoleHint::System).add_text(content::sentence(&mut self.rng, 40));
@@ -74,21 +66,10 @@ impl Generator {
     /// Adds a message to the evaluation, which must be running.
     pub(super) fn say(&mut self, message: Message, provider: Option<ProviderSidecar>) {
         let running = self.here.running.as_mut().expect("an evaluation runs while something is said");
-        let inner = InnerMessage {
-            message_id: self.ids.next(),
-            evaluation_id: running.id,
-            sequence: running.sequence,
-            turn: running.turn,
-            prompt_ns: PROMPT_NS.into(),
-            prompt_key: PROMPT_KEY.into(),
-            created_at: self.clock.now(),
-            message,
-            role: None,
-            provider,
-            extra: Extra::default(),
-        };
+        let inner = InnerMessage::new(running.id, message, &self.ids).of_prompt(PROMPT_NS, PROMPT_KEY);
+        let inner = inner.at(running.sequence, running.turn);
         running.sequence += 1;
-        self.push(inner);
+        self.push(InnerMessage { provider, ..inner });
     }
 
     /// Asks the model, which answers.

@@ -19,13 +19,11 @@ use backstitch_core::journal::{
 use backstitch_core::message::Message;
 use backstitch_core::object::{Object, ObjectKind};
 use backstitch_core::rng::{Rng, Seed};
-use backstitch_core::session::{Slice, StoredSlice};
 use backstitch_core::time::{Clock, FixedClock};
 use serde_json::json;
 
 use super::journal::{Journal, Shape};
-use super::slices::{self, Task};
-use super::{clock, content, created, ids_of, note};
+use super::{clock, content, created, ids_of, note, slices};
 
 /// The visible state at one cut of a journal.
 #[derive(Debug, Clone, Default)]
@@ -174,14 +172,8 @@ impl Generator {
         first.tags = BTreeMap::from([("made_by".into(), "sample".into())]);
         self.here.tasks = self.rng.below(3) as usize;
         if self.here.tasks > 0 {
-            first.state.push(StoredSlice {
-                name: Task::NAME.into(),
-                version: Task::VERSION,
-                policy: Task::POLICY,
-                items: (0..self.here.tasks).map(|_| slices::task(&mut self.rng)).collect(),
-                item_versions: Vec::new(),
-                extra: Extra::default(),
-            });
+            let tasks = (0..self.here.tasks).map(|_| slices::task(&mut self.rng)).collect();
+            first.state.push(slices::stored_tasks(tasks));
         }
         self.push(first);
         self.commit();
@@ -197,21 +189,10 @@ impl Generator {
 
     pub(super) fn add_resolution(&mut self, call_id: Option<CallId>, decision: Decision) {
         self.here.paused = None;
-        self.push(PauseResolved { call_id, decision, by: Some("ada".into()), extra: Extra::default() });
+        self.push(PauseResolved { call_id, by: Some("ada".into()), ..PauseResolved::new(decision) });
         if let Some(evaluation_id) = self.here.running.as_ref().map(|running| running.id) {
-            let (owner, budget, fingerprint, deadline_millis) = (Some("ada".into()), None, None, None);
-            let extra = Extra::default();
-            self.push(EvaluationResumed {
-                evaluation_id,
-                owner,
-                budget,
-                deadline_millis,
-                fingerprint,
-                decider: None,
-                directory: None,
-                excludes: None,
-                extra,
-            });
+            let resumed = EvaluationResumed::new(evaluation_id);
+            self.push(EvaluationResumed { owner: Some("ada".into()), ..resumed });
         }
     }
 

@@ -19,13 +19,13 @@ use backstitch_core::message::{
     MediaPart, MediaUrl, Message, MessageBuilder, Modality, OptionResultBuilder, PolicyName,
 };
 use backstitch_core::object::{Object, ObjectKind};
-use backstitch_core::session::{Slice, StoredOp, StoredSlice};
+use backstitch_core::session::{StoredOp, StoredSlice};
 use backstitch_core::time::{Clock, Timestamp};
 use backstitch_filesystem::format::Manifest;
 use serde_json::{Value, json};
 
 use super::journal::Journal;
-use super::slices::{Remark, Task, stored};
+use super::slices::{Remark, Task, stored, stored_tasks};
 use super::{clock, created, ids};
 
 /// A journal with every kind of record. Optional fields are present, and so are unknown ones. There are
@@ -53,29 +53,18 @@ pub fn every_kind() -> Journal {
     let mut first = created(session);
     first.agent = json!({ "model": "sample-1" });
     first.tags = BTreeMap::from([("purpose".into(), "every kind".into())]);
-    first.state = vec![StoredSlice {
-        name: Task::NAME.into(),
-        version: Task::VERSION,
-        policy: Task::POLICY,
-        items: vec![json!({ "key": "hem", "title": "Sew the hem", "done": false })],
-        item_versions: Vec::new(),
-        extra: extra.clone(),
-    }];
+    let tasks = stored_tasks(vec![json!({ "key": "hem", "title": "Sew the hem", "done": false })]);
+    first.state = vec![StoredSlice { extra: extra.clone(), ..tasks }];
     first.extra = extra.clone();
     let started = EvaluationStarted {
-        evaluation_id: evaluation,
-        prompt_ns: "samples".into(),
-        prompt_key: "every-kind".into(),
         fingerprint: Some(Digest::of(b"prompt")),
-        tools: None,
         parent_evaluation: Some(ids.next()),
-        follows: None,
         budget: Some(Limits { calls: Some(9), ..Limits::default() }),
         deadline_millis: Some(1_000),
-        decider: None,
         directory: Some("/home/ada/shop".into()),
         excludes: Some(vec!["*.log".into()]),
         extra: extra.clone(),
+        ..EvaluationStarted::new(evaluation, "samples", "every-kind")
     };
     let request = RequestStarted {
         evaluation_id: evaluation,
@@ -123,10 +112,8 @@ pub fn every_kind() -> Journal {
             extra: extra.clone(),
         }),
         Batch::at(at).with(StepFinished {
-            call_id,
-            name: "thread".into(),
-            value: json!({ "needle": "threaded" }),
             extra: extra.clone(),
+            ..StepFinished::new(call_id, "thread", json!({ "needle": "threaded" }))
         }),
         Batch::at(at)
             .with(stored::<Task>(StoredOp::Patch {
@@ -168,15 +155,10 @@ pub fn every_kind() -> Journal {
             ..SessionStopped::error(evaluation, "network", "the line is dead")
         }),
         Batch::at(at).with(EvaluationResumed {
-            evaluation_id: evaluation,
             owner: Some("loom".into()),
-            budget: None,
             deadline_millis: Some(60_000),
-            fingerprint: None,
-            decider: None,
-            directory: None,
-            excludes: None,
             extra: extra.clone(),
+            ..EvaluationResumed::new(evaluation)
         }),
         Batch::at(at).with(PauseResolved {
             call_id: Some(call_id),
@@ -190,22 +172,17 @@ pub fn every_kind() -> Journal {
             .with(finished(evaluation, &extra))
             .with(noted(&extra)),
         Batch::at(at).with(SessionRewound {
-            to: Position::new(2),
             root: Some(root),
-            coverage: None,
             rescue,
             reason: Some("again".into()),
             undoes: Some(Position::new(1)),
-            redoes: None,
-            call_id: None,
             extra: extra.clone(),
+            ..SessionRewound::new(Position::new(2))
         }),
         Batch::at(at)
             .with(WorkspaceObserved {
-                root,
-                coverage: None,
-                cause: ObservationCause::Restored,
                 extra: extra.clone(),
+                ..WorkspaceObserved::new(root, ObservationCause::Restored)
             })
             .with(RecordsRedacted {
                 positions: vec![Position::new(3), Position::new(5)],
@@ -311,19 +288,8 @@ fn said(
     sequence: u64,
     turn: u64,
 ) -> InnerMessage {
-    InnerMessage {
-        message_id: ids.next(),
-        evaluation_id,
-        sequence,
-        turn,
-        prompt_ns: "samples".into(),
-        prompt_key: "every-kind".into(),
-        created_at: ids.clock().now(),
-        message,
-        role: None,
-        provider: None,
-        extra: unknown(),
-    }
+    let inner = InnerMessage::new(evaluation_id, message, ids).of_prompt("samples", "every-kind");
+    InnerMessage { extra: unknown(), ..inner.at(sequence, turn) }
 }
 
 fn sidecar(amounts: Amounts) -> ProviderSidecar {

@@ -2,7 +2,7 @@
 
 use backstitch_core::extra::Extra;
 use backstitch_core::rng::Rng;
-use backstitch_core::session::{Slice, SlicePolicy, StoredChange, StoredOp};
+use backstitch_core::session::{Slice, SlicePolicy, StoredChange, StoredOp, StoredSlice};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -57,6 +57,18 @@ pub(super) fn stored<S: Slice>(op: StoredOp) -> StoredChange {
         version: S::VERSION,
         policy: S::POLICY,
         op,
+        extra: Extra::default(),
+    }
+}
+
+/// The slice of tasks with these items.
+pub(super) fn stored_tasks(items: Vec<Value>) -> StoredSlice {
+    StoredSlice {
+        name: Task::NAME.into(),
+        version: Task::VERSION,
+        policy: Task::POLICY,
+        items,
+        item_versions: Vec::new(),
         extra: Extra::default(),
     }
 }
