@@ -36,8 +36,10 @@ pub(crate) fn run(report: &mut Report) {
     for (metric, samples) in [("store.read", &reading), ("store.read_and_fold", &opening)] {
         let timing = samples.timing();
         let params = json!({
-            "turns": 500, "records": texts.len(), "cpu": timing.cpu.round(), "limit": limit.median.round(), "limit_cpu": limit.cpu.round(),
-            "to_limit": ratio(samples.median_ratio(&limits)), "to_limit_cpu": ratio(samples.cpu_ratio(&limits)),
+            "turns": 500, "records": texts.len(), "cpu": timing.cpu.round(),
+            "limit": limit.median.round(), "limit_cpu": limit.cpu.round(),
+            "to_limit": ratio(samples.median_ratio(&limits)),
+            "to_limit_cpu": ratio(samples.cpu_ratio(&limits)),
         });
         report.value(metric, params, timing.median, "ns");
     }

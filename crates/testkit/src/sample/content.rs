@@ -1,10 +1,13 @@
 //! Content of sample journals: words, arguments, files.
 
 use backstitch_core::budget::Amounts;
-use backstitch_core::journal::WorkspaceRoot;
+use backstitch_core::extra::Extra;
+use backstitch_core::id::EvaluationId;
+use backstitch_core::journal::{ApplyStarted, ProgramStarted, TaskFinished, WorkspaceIsolated, WorkspaceRoot};
 use backstitch_core::message::Arguments;
 use backstitch_core::object::{INLINE_LIMIT, Object, ObjectKind};
 use backstitch_core::rng::Rng;
+use backstitch_core::time::Timestamp;
 use serde_json::json;
 
 const WORDS: [&str; 24] = [
@@ -92,5 +95,64 @@ pub(super) fn amounts(rng: &mut Rng) -> Amounts {
         calls: 0,
         millis: rng.below(9_000),
         ..Amounts::ZERO
+    }
+}
+
+/// The start of a program.
+pub(super) fn program_started(
+    evaluation_id: EvaluationId,
+    turn: u64,
+    source: &str,
+    now: Timestamp,
+) -> ProgramStarted {
+    ProgramStarted {
+        evaluation_id,
+        turn,
+        source: Some(source.into()),
+        now,
+        seed: turn,
+        memory: None,
+        interpreter: "sample/1".into(),
+        inputs: None,
+        extra: Extra::default(),
+    }
+}
+
+/// The end of the first task of a program.
+pub(super) fn task_finished(evaluation_id: EvaluationId, turn: u64, task: &str, root: u64) -> TaskFinished {
+    TaskFinished {
+        evaluation_id,
+        turn,
+        path: "0".into(),
+        task: task.into(),
+        value: json!({ "version": 1, "nodes": [], "root": root }).into(),
+        extra: Extra::default(),
+    }
+}
+
+/// A copy of a project with these files.
+pub(super) fn isolated(root: WorkspaceRoot) -> WorkspaceIsolated {
+    WorkspaceIsolated {
+        project: "/home/ada/coat".into(),
+        directory: "/home/ada/copies/coat".into(),
+        root,
+        coverage: None,
+        left_out: Vec::new(),
+        extra: Extra::default(),
+    }
+}
+
+/// The beginning of applying the changes of a copy, which has none.
+pub(super) fn apply_started(root: WorkspaceRoot) -> ApplyStarted {
+    ApplyStarted {
+        directory: "/home/ada/coat".into(),
+        base: root,
+        result: root,
+        before: root,
+        coverage: None,
+        after: root,
+        next_base: root,
+        undoes: None,
+        extra: Extra::default(),
     }
 }

@@ -9,12 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backstitch_core::budget::Reservation;
-use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId, IdStream, SessionId};
 use backstitch_core::journal::{
-    ApplyFinished, ApplyStarted, Batch, Decision, EvaluationResumed, ObservationCause, PauseReason,
-    PauseResolved, Position, ProgramStarted, RecordBody, RecordsRedacted, SessionPaused, SessionRewound,
-    TaskFinished, TurnFinished, WorkspaceIsolated, WorkspaceObserved, WorkspaceRoot,
+    ApplyFinished, Batch, Decision, EvaluationResumed, ObservationCause, PauseReason, PauseResolved,
+    Position, RecordBody, RecordsRedacted, SessionPaused, SessionRewound, TurnFinished, WorkspaceObserved,
+    WorkspaceRoot,
 };
 use backstitch_core::message::Message;
 use backstitch_core::object::{Object, ObjectKind};
@@ -205,25 +204,8 @@ impl Generator {
                 let source = format!("(print {text:?})");
                 let data = json!({ "program": source, "prints": [text] });
                 let now = self.clock.now();
-                self.push(ProgramStarted {
-                    evaluation_id,
-                    turn,
-                    source: Some(source.into()),
-                    now,
-                    seed: turn,
-                    memory: None,
-                    interpreter: "sample/1".to_owned(),
-                    inputs: None,
-                    extra: Extra::default(),
-                });
-                self.push(TaskFinished {
-                    evaluation_id,
-                    turn,
-                    path: "0".to_owned(),
-                    task: "1".to_owned(),
-                    value: json!({ "version": 1, "nodes": [], "root": turn }).into(),
-                    extra: Extra::default(),
-                });
+                self.push(content::program_started(evaluation_id, turn, &source, now));
+                self.push(content::task_finished(evaluation_id, turn, "1", turn));
                 self.push(TurnFinished::new(evaluation_id, turn, data));
             }
             // Chosen by the text, so that other records stay the same.
@@ -242,26 +224,9 @@ impl Generator {
         let (tree, manifest) = (Object::new(ObjectKind::Tree, Vec::new()), Object::blob(*br#"{"v":1}"#));
         let root = WorkspaceRoot { tree: tree.id(), manifest: manifest.id() };
         self.add_objects(vec![tree, manifest]);
-        self.push(WorkspaceIsolated {
-            project: "/home/ada/coat".to_owned(),
-            directory: "/home/ada/copies/coat".to_owned(),
-            root,
-            coverage: None,
-            left_out: Vec::new(),
-            extra: Extra::default(),
-        });
+        self.push(content::isolated(root));
         let started = self.position();
-        self.push(ApplyStarted {
-            directory: "/home/ada/coat".to_owned(),
-            base: root,
-            result: root,
-            before: root,
-            coverage: None,
-            after: root,
-            next_base: root,
-            undoes: None,
-            extra: Extra::default(),
-        });
+        self.push(content::apply_started(root));
         self.push(ApplyFinished::new(started));
     }
 

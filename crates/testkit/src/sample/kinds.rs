@@ -20,13 +20,13 @@ use backstitch_core::message::{
 };
 use backstitch_core::object::{Object, ObjectKind};
 use backstitch_core::session::{StoredOp, StoredSlice};
-use backstitch_core::time::{Clock, Timestamp};
+use backstitch_core::time::Clock;
 use backstitch_filesystem::format::Manifest;
 use serde_json::{Value, json};
 
 use super::journal::Journal;
 use super::slices::{Remark, Task, stored, stored_tasks};
-use super::{clock, created, ids};
+use super::{clock, content, created, ids};
 
 /// A journal with every kind of record. Optional fields are present, and so are unknown ones. There are
 /// objects of several kinds, one of them large. The journal can be folded.
@@ -166,7 +166,13 @@ pub fn every_kind() -> Journal {
             by: Some("ada".into()),
             extra: extra.clone(),
         }),
-        Batch::at(at).with(program_started(evaluation, at)).with(task_finished(evaluation)),
+        Batch::at(at)
+            .with(ProgramStarted {
+                seed: 7,
+                extra: unknown(),
+                ..content::program_started(evaluation, 1, "(task \"seam\" (+ 1 1))", at)
+            })
+            .with(TaskFinished { extra: unknown(), ..content::task_finished(evaluation, 1, "\"seam\"", 2) }),
         Batch::at(at)
             .with(turn_finished(evaluation, &extra))
             .with(finished(evaluation, &extra))
@@ -194,24 +200,11 @@ pub fn every_kind() -> Journal {
                 extra: extra.clone(),
             })
             .with(WorkspaceIsolated {
-                project: "/home/ada/coat".to_owned(),
-                directory: "/home/ada/copies/coat".to_owned(),
-                root,
-                coverage: None,
                 left_out: vec!["target".to_owned()],
                 extra: extra.clone(),
+                ..content::isolated(root)
             })
-            .with(ApplyStarted {
-                directory: "/home/ada/coat".to_owned(),
-                base: root,
-                result: root,
-                before: root,
-                coverage: None,
-                after: root,
-                next_base: root,
-                undoes: None,
-                extra: extra.clone(),
-            })
+            .with(ApplyStarted { extra: extra.clone(), ..content::apply_started(root) })
             .with(ApplyFinished { started: Position::new(2), kept: vec!["log.txt".to_owned()], extra }),
     ];
     Journal { session, batches }
@@ -334,31 +327,6 @@ fn call_started(
         coverage: Some(root.manifest),
         reservation: Some(reservation),
         session: None,
-        extra: unknown(),
-    }
-}
-
-fn program_started(evaluation_id: EvaluationId, now: Timestamp) -> ProgramStarted {
-    ProgramStarted {
-        evaluation_id,
-        turn: 1,
-        source: Some("(task \"seam\" (+ 1 1))".into()),
-        now,
-        seed: 7,
-        memory: None,
-        interpreter: "sample/1".into(),
-        inputs: None,
-        extra: unknown(),
-    }
-}
-
-fn task_finished(evaluation_id: EvaluationId) -> TaskFinished {
-    TaskFinished {
-        evaluation_id,
-        turn: 1,
-        path: "0".into(),
-        task: "\"seam\"".into(),
-        value: json!({ "version": 1, "nodes": [], "root": 2 }).into(),
         extra: unknown(),
     }
 }
