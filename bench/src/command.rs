@@ -19,12 +19,7 @@ use crate::store::{long_session, many_sessions, temporary};
 const ROUNDS: usize = 9;
 
 pub(crate) fn run(report: &mut Report) {
-    let Some(program) = program() else {
-        eprintln!(
-            "the group `command` is skipped: build the command first (cargo build --release -p backstitch-cli)"
-        );
-        return;
-    };
+    let Some(program) = program("command") else { return };
     let directory = temporary();
     let (session, turns) = long_session(directory.path());
     let store = directory.path().join("store.db");
@@ -73,11 +68,16 @@ fn list(report: &mut Report, program: &Path) {
     }
 }
 
-/// Returns the path of the command.
-pub(crate) fn program() -> Option<PathBuf> {
+/// Returns the path of the command. Prints that the group is skipped if there is none.
+pub(crate) fn program(group: &str) -> Option<PathBuf> {
     let named = std::env::var_os("BACKSTITCH").map(PathBuf::from);
     let beside = || Some(std::env::current_exe().ok()?.with_file_name("backstitch"));
-    named.or_else(beside).filter(|path| path.is_file())
+    let program = named.or_else(beside).filter(|path| path.is_file());
+    if program.is_none() {
+        let advice = "build the command first (cargo build --release -p backstitch-cli)";
+        eprintln!("the group `{group}` is skipped: {advice}");
+    }
+    program
 }
 
 /// Runs the command, and returns the time until its first byte and until its end. `None` if it failed.

@@ -5,6 +5,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use backstitch_core::journal::Effect;
+use backstitch_core::rng::{Rng, Seed};
 use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
 use backstitch_providers::{ScriptedCall, ScriptedReply};
 use backstitch_runtime::{Agent, Runtime, SessionOptions};
@@ -117,22 +118,19 @@ fn agent(turns: usize, effect: Effect) -> Result<Agent, Failed> {
 /// Random words, the same in each run. They compress about as well as prose does, which matters for snapshots; records are not
 /// compressed.
 struct Words {
-    state: u64,
+    rng: Rng,
     vocabulary: Vec<String>,
 }
 
 impl Words {
     fn new() -> Self {
-        let mut words = Self { state: 0x2545_f491_4f6c_dd1d, vocabulary: Vec::new() };
+        let mut words = Self { rng: Seed::new(7).rng(), vocabulary: Vec::new() };
         words.vocabulary = (0..4096).map(|_| words.letters()).collect();
         words
     }
 
     fn next(&mut self, below: usize) -> usize {
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 7;
-        self.state ^= self.state << 17;
-        (self.state % below as u64) as usize
+        self.rng.below(below as u64) as usize
     }
 
     fn letters(&mut self) -> String {

@@ -7,13 +7,12 @@
 use std::sync::Arc;
 
 use backstitch_core::execution::Resources;
-use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{Effect, EvaluationStarted, SessionCreated};
 use backstitch_core::message::Arguments;
 use backstitch_core::ports::Owner;
 use backstitch_core::rng::Seed;
-use backstitch_core::session::{Slice, SlicePolicy, StoredSlice};
+use backstitch_core::session::{Slice, StoredSlice};
 use backstitch_core::time::Clock as _;
 use backstitch_core::tool::{Tool, ToolContext, ToolResult, WorkspaceUse};
 use backstitch_runtime::{
@@ -78,15 +77,9 @@ async fn prepare(items: usize, effect: Effect) -> (ToolRunner, EvaluationId) {
         workspace: None,
         snapshot_interval: SNAPSHOT_INTERVAL,
     };
-    let finding = |number: usize| json!({"file": format!("src/file_{number}.rs"), "text": "not tested"});
-    let state = vec![StoredSlice {
-        name: Finding::NAME.to_owned(),
-        version: Finding::VERSION,
-        policy: SlicePolicy::State,
-        items: (0..items).map(finding).collect(),
-        item_versions: Vec::new(),
-        extra: Extra::default(),
-    }];
+    let finding = |number| Finding { file: format!("src/file_{number}.rs"), text: "not tested".to_owned() };
+    let findings: Vec<Arc<Finding>> = (0..items).map(|number| Arc::new(finding(number))).collect();
+    let state = vec![StoredSlice::of(&findings).expect("the items can be stored")];
     let created = SessionCreated { state, ..SessionCreated::new(session_id, clock.now(), Seed::new(7)) };
     let live = LiveSession::create(environment, created, |_| {}).await.expect("a session can be created");
     let evaluation = ids.next();

@@ -63,14 +63,7 @@ pub(super) fn stored<S: Slice>(op: StoredOp) -> StoredChange {
 
 /// The slice of tasks with these items.
 pub(super) fn stored_tasks(items: Vec<Value>) -> StoredSlice {
-    StoredSlice {
-        name: Task::NAME.into(),
-        version: Task::VERSION,
-        policy: Task::POLICY,
-        items,
-        item_versions: Vec::new(),
-        extra: Extra::default(),
-    }
+    StoredSlice { items, ..StoredSlice::of::<Task>(&[]).expect("there is nothing to encode") }
 }
 
 /// A random task, as plain data.
