@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use backstitch_core::budget::{Amounts, Limits, Reservation};
 use backstitch_core::digest::Digest;
 use backstitch_core::extra::Extra;
-use backstitch_core::id::{CallId, EvaluationId, IdStream};
+use backstitch_core::id::{EvaluationId, IdStream};
 use backstitch_core::journal::{
     AfterFailure, Batch, BudgetCharged, CallFinished, CallStarted, CallVerdict, Decision, Effect,
     EvaluationFailure, EvaluationFinished, EvaluationOutcome, EvaluationResumed, EvaluationStarted, Finish,
@@ -79,12 +79,26 @@ pub fn every_kind() -> Journal {
     };
     let SampleMessages { asked, answer, call, result } = SampleMessages::new(&ids, &objects);
     let call_id = call.option_call().map(|call| call.invocation_id).expect("this message is a call");
-    let say = |message, sequence, turn| said(&ids, evaluation, message, sequence, turn);
-    let charged = |reservation: Reservation| BudgetCharged {
-        reservation: Some(reservation.id),
-        amounts: reservation.amounts,
-        extra: unknown(),
+    let say = |message, sequence, turn| {
+        let inner = InnerMessage::new(evaluation, message, &ids).of_prompt("samples", "every-kind");
+        InnerMessage { extra: unknown(), ..inner.at(sequence, turn) }
     };
+    let call_started = CallStarted {
+        call_id,
+        evaluation_id: evaluation,
+        name: "read".into(),
+        arguments: Some(fields(json!({ "path": "b.txt" })).into()),
+        effect: Effect::Workspace,
+        idempotency_key: IdempotencyKey::new(session, call_id),
+        attempt: 1,
+        root: Some(root),
+        coverage: Some(root.manifest),
+        reservation: Some(of_call),
+        session: None,
+        extra: extra.clone(),
+    };
+    let charged =
+        |of: Reservation| BudgetCharged { extra: unknown(), ..BudgetCharged::new(Some(of.id), of.amounts) };
 
     let batches = vec![
         Batch::at(at).with(first),
@@ -102,7 +116,7 @@ pub fn every_kind() -> Journal {
                 ..RequestFinished::new(evaluation, 1, Finish::Calls)
             })
             .with(charged(of_request))
-            .with(call_started(call_id, evaluation, session, root, of_call)),
+            .with(call_started),
         Batch::at(at).with(ProcessStarted {
             call_id,
             program: "/usr/bin/needle".into(),
@@ -118,9 +132,7 @@ pub fn every_kind() -> Journal {
         Batch::at(at)
             .with(stored::<Task>(StoredOp::Patch {
                 remove: vec![0],
-                append: vec![json!({
-                    "key": "hem", "title": "Sew the hem", "done": true
-                })],
+                append: vec![json!({ "key": "hem", "title": "Sew the hem", "done": true })],
             }))
             .with(stored::<Remark>(StoredOp::Append(json!({ "text": "it took a while" }))))
             .with(say(result, 3, 1))
@@ -141,14 +153,13 @@ pub fn every_kind() -> Journal {
                 extra: extra.clone(),
             }),
         Batch::at(at).with(SessionPaused {
-            reason: PauseReason::Asked,
             call_id: Some(call_id),
             detail: Some("a break".into()),
             offer: Some(Point { session, position: Position::new(3) }),
             repeats: Some(call_id),
             session: Some(session),
-            files_changed: false,
             extra: extra.clone(),
+            ..SessionPaused::new(PauseReason::Asked)
         }),
         Batch::at(at).with(SessionStopped {
             extra: extra.clone(),
@@ -274,28 +285,16 @@ impl Objects {
     }
 }
 
-fn said(
-    ids: &IdStream,
-    evaluation_id: EvaluationId,
-    message: Message,
-    sequence: u64,
-    turn: u64,
-) -> InnerMessage {
-    let inner = InnerMessage::new(evaluation_id, message, ids).of_prompt("samples", "every-kind");
-    InnerMessage { extra: unknown(), ..inner.at(sequence, turn) }
-}
-
 fn sidecar(amounts: Amounts) -> ProviderSidecar {
     ProviderSidecar {
         provider: "sample".into(),
         model: "sample-1".into(),
         endpoint: Some("chat".into()),
         payload: Some(r#"{ "signature" : "as it came" }"#.into()),
-        payload_redacted: false,
         finish_reason: Some("tool_calls".into()),
-        finish: None,
         usage: Some(amounts),
         extra: unknown(),
+        ..ProviderSidecar::default()
     }
 }
 
@@ -308,45 +307,18 @@ fn request_failed(evaluation_id: EvaluationId) -> RequestFailed {
     }
 }
 
-fn call_started(
-    call_id: CallId,
-    evaluation_id: EvaluationId,
-    session: backstitch_core::id::SessionId,
-    root: WorkspaceRoot,
-    reservation: Reservation,
-) -> CallStarted {
-    CallStarted {
-        call_id,
-        evaluation_id,
-        name: "read".into(),
-        arguments: Some(fields(json!({ "path": "b.txt" })).into()),
-        effect: Effect::Workspace,
-        idempotency_key: IdempotencyKey::new(session, call_id),
-        attempt: 1,
-        root: Some(root),
-        coverage: Some(root.manifest),
-        reservation: Some(reservation),
-        session: None,
-        extra: unknown(),
-    }
-}
-
 fn turn_finished(evaluation_id: EvaluationId, extra: &Extra) -> TurnFinished {
     let data = json!({ "program": "(+ 1 1)", "result": 2 });
     TurnFinished { extra: extra.clone(), ..TurnFinished::new(evaluation_id, 1, data) }
 }
 
 fn finished(evaluation_id: EvaluationId, extra: &Extra) -> EvaluationFinished {
+    let failure = EvaluationFailure::new("deadline_exceeded", "too late");
     EvaluationFinished {
-        evaluation_id,
-        outcome: EvaluationOutcome::Failed,
         output: Some(json!({ "partial": true }).into()),
-        error: Some(EvaluationFailure {
-            kind: "deadline_exceeded".into(),
-            message: "too late".into(),
-            extra: extra.clone(),
-        }),
+        error: Some(EvaluationFailure { extra: extra.clone(), ..failure }),
         extra: extra.clone(),
+        ..EvaluationFinished::new(evaluation_id, EvaluationOutcome::Failed)
     }
 }
 
