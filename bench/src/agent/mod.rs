@@ -13,7 +13,7 @@ use backstitch_core::journal::Effect;
 use backstitch_core::message::PolicyName;
 use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
 use backstitch_providers::{Script, ScriptedCall, ScriptedPolicy, ScriptedReply};
-use backstitch_runtime::{Agent, Driver, ResumeOptions, Runtime, SessionOptions, Tools};
+use backstitch_runtime::{Agent, ResumeOptions, Runtime, SessionOptions, Tools};
 use backstitch_store::SqliteStore;
 use serde_json::{Map, json};
 
@@ -55,7 +55,8 @@ async fn turns(report: &mut Report) -> Result<(), Failed> {
         let mut samples = Samples::default();
         let mut syncs = 0;
         for _ in 0..7 {
-            let driver = start_driver(&runtime, effect, TURNS, Arc::default()).await?;
+            let agent = agent(effect, TURNS, Arc::default(), true)?;
+            let driver = runtime.create(agent, SessionOptions::default()).await?;
             let before = store.counters().commits;
             let clock = Scope::Process.start();
             driver.start("sew").await?;
@@ -81,7 +82,8 @@ async fn recovery(report: &mut Report) -> Result<(), Failed> {
     let ran = Arc::new(AtomicUsize::new(0));
     for _ in 0..5 {
         // The script ends before the answer, so the session is left interrupted.
-        let driver = start_driver(&runtime, Effect::Workspace, STEPS, ran.clone()).await?;
+        let cut = agent(Effect::Workspace, STEPS, ran.clone(), false)?;
+        let driver = runtime.create(cut, SessionOptions::default()).await?;
         let session = driver.session().id();
         drop(driver.start("sew").await);
         driver.session().release().await?;
@@ -98,16 +100,6 @@ async fn recovery(report: &mut Report) -> Result<(), Failed> {
     }
     report.time("agent.recovery", json!({ "steps": STEPS, "reexecuted": 0 }), &samples.timing());
     Ok(())
-}
-
-async fn start_driver(
-    runtime: &Runtime,
-    effect: Effect,
-    turns: usize,
-    ran: Arc<AtomicUsize>,
-) -> Result<Driver, Failed> {
-    let whole = turns < STEPS;
-    Ok(runtime.create(agent(effect, turns, ran, whole)?, SessionOptions::default()).await?)
 }
 
 /// An agent that makes one call a turn. Unless `whole`, its script ends before the final answer.

@@ -251,13 +251,10 @@ fn perform(context: &ToolContext, act: &Act) -> Result<(), ToolError> {
         Act::Append(key) => session(&|draft| draft.append(task(key)).map(drop)),
         Act::Seed(key) => session(&|draft| draft.seed([task(key)]).map(drop)),
         Act::Clear => session(&|draft| draft.clear::<Task>().map(drop)),
-        Act::ClearWhere(key) => {
+        Act::ClearWhere(key) => session(&|draft| {
             let key = key.clone();
-            session(&move |draft| {
-                let key = key.clone();
-                draft.clear_where(move |task: &Task| task.key == key).map(drop)
-            })
-        }
+            draft.clear_where(move |task: &Task| task.key == key).map(drop)
+        }),
         Act::Claim(by) => session(&|draft| draft.append(Seat { by: by.clone(), or_panic: false }).map(drop)),
         Act::ClaimOrPanic(by) => {
             session(&|draft| draft.append(Seat { by: by.clone(), or_panic: true }).map(drop))
