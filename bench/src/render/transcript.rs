@@ -3,13 +3,13 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use backstitch_core::extra::Extra;
 use backstitch_core::id::CallId;
 use backstitch_core::journal::InnerMessage;
 use backstitch_core::message::{
     Arguments, Content, Message, OptionCall, OptionResult, Part, PolicyName, RoleHint,
 };
 use backstitch_repl::transcript::{TranscriptCompression, TranscriptHistory, Trim};
+use backstitch_testkit::sample;
 use serde_json::json;
 
 use super::{EFFORT, TURNS};
@@ -70,17 +70,7 @@ fn policy(name: &str) -> PolicyName {
 }
 
 fn inner(message: Message, turn: u64, sequence: u64) -> Arc<InnerMessage> {
-    Arc::new(InnerMessage {
-        message_id: format!("01900000-0000-7000-8001-{sequence:012x}").parse().expect("invariant: an id"),
-        evaluation_id: "01900000-0000-7000-8002-000000000001".parse().expect("invariant: an id"),
-        sequence,
-        turn,
-        prompt_ns: "bench".into(),
-        prompt_key: "render".into(),
-        created_at: "2026-01-02T03:04:05Z".parse().expect("invariant: a time"),
-        message,
-        role: None,
-        provider: None,
-        extra: Extra::default(),
-    })
+    let evaluation = "01900000-0000-7000-8002-000000000001".parse().expect("invariant: an id");
+    let inner = InnerMessage::new(evaluation, message, &sample::ids(sequence));
+    Arc::new(inner.of_prompt("bench", "render").at(sequence, turn))
 }

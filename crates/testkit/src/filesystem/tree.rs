@@ -106,44 +106,39 @@ pub fn root_of(tree: &Tree) -> WorkspaceRoot {
     let empty = tree_object(&[]).expect("there is an empty tree").id();
     let directories = tree.iter().filter(|(_, leaf)| **leaf == Leaf::EmptyDirectory);
     manifest.empty_directories.extend(directories.map(|(path, _)| path.as_bytes().to_vec()));
-    let id = directory(
-        tree,
-        "",
-        Some(&mut |path, mode, object| {
-            manifest.refused.insert(path.as_bytes().to_vec(), RefusedEntry { mode, object });
-        }),
-    );
+    let id = directory(tree, "", Some(&mut manifest.refused));
     WorkspaceRoot { tree: id.unwrap_or(empty), manifest: manifest.to_object().id() }
 }
 
-type OnRefused<'a> = &'a mut dyn FnMut(&str, TreeMode, ObjectId);
+/// Entries with names that git refuses, by path.
+type Refused = BTreeMap<Vec<u8>, RefusedEntry>;
 
-fn directory(tree: &Tree, prefix: &str, mut refuse: Option<OnRefused<'_>>) -> Option<ObjectId> {
+/// The id of the directory below a prefix, if it holds something. Without `refused`, it is part of a refused one.
+fn directory(tree: &Tree, prefix: &str, mut refused: Option<&mut Refused>) -> Option<ObjectId> {
     let below = |path: &'_ String| path.strip_prefix(prefix).map(str::to_owned);
     let names: BTreeSet<String> =
         tree.keys().filter_map(below).filter_map(|path| path.split('/').next().map(str::to_owned)).collect();
     let mut entries = Vec::new();
     for name in names {
         let path = format!("{prefix}{name}");
-        let file = match tree.get(&path) {
+        let is_refused = refused.is_some() && git_refuses(name.as_bytes(), TreeMode::Directory);
+        let (mode, object) = match tree.get(&path) {
             Some(Leaf::EmptyDirectory) => continue,
             Some(Leaf::File { bytes, executable }) => {
                 let mode = if *executable { TreeMode::Executable } else { TreeMode::File };
-                Some((mode, Object::blob(bytes.clone()).id()))
+                (mode, Object::blob(bytes.clone()).id())
             }
-            None => None,
+            None => {
+                let refused = refused.as_deref_mut().filter(|_| !is_refused);
+                let Some(id) = directory(tree, &format!("{path}/"), refused) else { continue };
+                (TreeMode::Directory, id)
+            }
         };
-        let refused = refuse.is_some() && git_refuses(name.as_bytes(), TreeMode::Directory);
-        let node = file.or_else(|| {
-            let refuse = refuse.as_mut().filter(|_| !refused);
-            let id =
-                directory(tree, &format!("{path}/"), refuse.map(|refuse| &mut **refuse as OnRefused<'_>));
-            id.map(|id| (TreeMode::Directory, id))
-        });
-        match (node, &mut refuse) {
-            (Some((mode, id)), Some(refuse)) if refused => refuse(&path, mode, id),
-            (Some((mode, object)), _) => entries.push(TreeEntry { name: name.into_bytes(), mode, object }),
-            (None, _) => {}
+        match &mut refused {
+            Some(refused) if is_refused => {
+                refused.insert(path.into_bytes(), RefusedEntry { mode, object });
+            }
+            _ => entries.push(TreeEntry { name: name.into_bytes(), mode, object }),
         }
     }
     (!entries.is_empty()).then(|| tree_object(&entries).expect("the names are names").id())

@@ -177,14 +177,11 @@ impl Generator {
         result: Message,
         outcome: Option<(CallVerdict, Option<WorkspaceRoot>)>,
     ) {
-        let call = self.open_call(index);
-        self.running().calls.remove(index);
+        let call = self.running().calls.remove(index);
         self.say(result, None);
         if let Some((outcome, root)) = outcome {
             if let Some(reservation) = call.reservation {
-                let amounts = reservation.amounts;
-                let reservation = Some(reservation.id);
-                self.push(BudgetCharged::new(reservation, amounts));
+                self.push(BudgetCharged::new(Some(reservation.id), reservation.amounts));
             }
             let failed = outcome == CallVerdict::Failed;
             let elapsed_micros = self.rng.below(3_000_000);
