@@ -1,7 +1,6 @@
 //! Samples and conformance suites for tests. For development only.
 //!
 //! - [`sample`] generates ids, records and whole journals, the same for the same seed;
-//! - [`store::conformance`] is the suite that every store passes, and [`store::conformance::admin`] that of its administration;
 //! - [`filesystem::conformance`] is the suite that every filesystem and every workspace passes;
 //! - [`tool`] has tools whose arguments say what they do;
 //! - [`program`] finds real programs of others, and scripts models for them;
@@ -19,7 +18,6 @@ pub mod mcp;
 pub mod program;
 pub mod request_form;
 pub mod sample;
-pub mod store;
 pub mod tool;
 
 pub use pollster::block_on;

@@ -15,7 +15,8 @@ use backstitch_core::ports::{
     RemovalReport, SavedSnapshot, SessionClaim, SessionCursor, SessionPage, SessionQuery, Store, StoreError,
 };
 use backstitch_store::MemoryStore;
-use backstitch_testkit::store::conformance::{PROPERTIES, run_all};
+
+use crate::conformance::{PROPERTIES, run_all};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {

@@ -9,8 +9,9 @@ use backstitch_core::ports::{
     SelectedRows, SqlValue, Store, StoreAdmin, StoreError, StoreSize, VerifyReport,
 };
 use backstitch_store::MemoryStore;
-use backstitch_testkit::store::conformance::HasStore;
-use backstitch_testkit::store::conformance::admin::{ADMIN_PROPERTIES, HasAdmin};
+
+use crate::conformance::HasStore;
+use crate::conformance::admin::{ADMIN_PROPERTIES, HasAdmin};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {

@@ -3,5 +3,6 @@
 
 mod broken;
 mod broken_admin;
+mod conformance;
 mod memory;
 mod sqlite;

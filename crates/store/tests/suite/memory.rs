@@ -1,12 +1,14 @@
 //! The in-memory store fulfils the guarantees of both ports.
 
 use backstitch_store::MemoryStore;
-use backstitch_testkit::store::conformance::admin::unsupported_operations;
 
-backstitch_testkit::store_conformance!(MemoryStore::new);
+use crate::conformance::admin::{store_admin_conformance, unsupported_operations};
+use crate::conformance::store_conformance;
+
+store_conformance!(MemoryStore::new);
 
 mod admin {
-    backstitch_testkit::store_admin_conformance!(super::MemoryStore::new);
+    super::store_admin_conformance!(super::MemoryStore::new);
 }
 
 #[test]

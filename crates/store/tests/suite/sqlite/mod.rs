@@ -26,18 +26,18 @@ mod torn;
 mod view;
 
 mod conformance {
-    backstitch_testkit::store_conformance!(super::support::Temporary::new);
+    crate::conformance::store_conformance!(super::support::Temporary::new);
 }
 
 mod admin {
     use backstitch_core::ports::{StoreAdmin, StoreError};
     use backstitch_store::MemoryStore;
-    use backstitch_testkit::store::conformance::admin::unsupported_operations;
     use backstitch_testkit::{block_on, sample};
 
     use super::support::{Temporary, write};
+    use crate::conformance::admin::{store_admin_conformance, unsupported_operations};
 
-    backstitch_testkit::store_admin_conformance!(Temporary::new);
+    store_admin_conformance!(Temporary::new);
 
     #[test]
     fn everything_is_supported() {

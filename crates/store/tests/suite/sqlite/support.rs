@@ -7,9 +7,12 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, Position, Record, RecordBody};
 use backstitch_core::ports::{ClaimMode, OpenBundle, Owner, SessionClaim, Store, StoreAdmin, StoreError};
 use backstitch_store::{Bundle, SqliteOptions, SqliteStore};
+use backstitch_testkit::block_on;
 use backstitch_testkit::sample::{self, Journal};
-use backstitch_testkit::{block_on, store};
 use tempfile::TempDir;
+
+use crate::conformance::HasStore;
+use crate::conformance::admin::HasAdmin;
 
 /// A store in a directory that is removed with it.
 pub(crate) struct Temporary {
@@ -44,13 +47,13 @@ impl Deref for Temporary {
     }
 }
 
-impl store::conformance::HasStore for Temporary {
+impl HasStore for Temporary {
     fn store(&self) -> &dyn Store {
         &self.store
     }
 }
 
-impl store::conformance::admin::HasAdmin for Temporary {
+impl HasAdmin for Temporary {
     fn admin(&self) -> &(dyn StoreAdmin + 'static) {
         &self.store
     }

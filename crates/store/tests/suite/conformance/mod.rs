@@ -17,7 +17,7 @@ macro_rules! assert_fails {
     };
 }
 
-pub mod admin;
+pub(crate) mod admin;
 mod append;
 mod claim;
 mod concurrent;
@@ -36,25 +36,22 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, Origin, Position, Record, RecordBody, SessionCreated};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{ClaimMode, FenceToken, Owner, SessionClaim, Store, StoreError};
+use backstitch_testkit::{block_on, sample};
 
-use crate::{block_on, sample};
-
-pub use append::*;
-pub use claim::*;
-pub use concurrent::*;
-pub use inbox::*;
-pub use index::*;
-pub use object::*;
-pub use query::*;
-pub use read::*;
-pub use redact::*;
-pub use remove::*;
-pub use snapshot::*;
+pub(crate) use append::*;
+pub(crate) use claim::*;
+pub(crate) use concurrent::*;
+pub(crate) use inbox::*;
+pub(crate) use index::*;
+pub(crate) use object::*;
+pub(crate) use query::*;
+pub(crate) use read::*;
+pub(crate) use redact::*;
+pub(crate) use remove::*;
+pub(crate) use snapshot::*;
 
 /// Calls a macro with the names of all properties, after the other arguments.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __store_properties {
+macro_rules! store_properties {
     ($macro:path, $($given:tt)*) => {
         $macro! { $($given)*
             every_kind_of_record_comes_back
@@ -138,14 +135,14 @@ macro_rules! __store_properties {
 macro_rules! list_properties {
     ($($property:ident)*) => {
         /// All properties, by name.
-        pub const PROPERTIES: &[(&str, fn(&dyn Store))] = &[$((stringify!($property), $property)),*];
+        pub(crate) const PROPERTIES: &[(&str, fn(&dyn Store))] = &[$((stringify!($property), $property)),*];
     };
 }
 
-__store_properties!(list_properties,);
+store_properties!(list_properties,);
 
 /// A store, or a value that owns a store and everything that it depends on, such as its directory.
-pub trait HasStore {
+pub(crate) trait HasStore {
     /// The store.
     fn store(&self) -> &dyn Store;
 }
@@ -158,32 +155,27 @@ impl<S: Store> HasStore for S {
 
 /// Generates a test for each property of a store. Its argument is a function that creates an empty store, or
 /// a value with such a store ([`HasStore`]).
-///
-/// ```ignore
-/// backstitch_testkit::store_conformance!(MemoryStore::new);
-/// ```
-#[macro_export]
 macro_rules! store_conformance {
     ($make:expr) => {
-        $crate::__store_properties! { $crate::__store_tests, ($make) }
+        $crate::conformance::store_properties! { $crate::conformance::store_tests, ($make) }
     };
 }
 
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __store_tests {
+macro_rules! store_tests {
     (($make:expr) $($property:ident)*) => {$(
         #[test]
         fn $property() {
             let made = $make();
-            $crate::store::conformance::$property($crate::store::conformance::HasStore::store(&made));
+            $crate::conformance::$property($crate::conformance::HasStore::store(&made));
         }
     )*};
 }
 
+pub(crate) use {store_conformance, store_properties, store_tests};
+
 /// Checks all properties, each with a store of its own, and then panics with the names of those that do not
 /// hold.
-pub fn run_all<S: Store>(make: impl Fn() -> S) {
+pub(crate) fn run_all<S: Store>(make: impl Fn() -> S) {
     let holds = |property: &fn(&dyn Store)| catch_unwind(AssertUnwindSafe(|| property(&make()))).is_ok();
     let broken: Vec<&str> =
         PROPERTIES.iter().filter(|(_, property)| !holds(property)).map(|(name, _)| *name).collect();

@@ -9,8 +9,7 @@ mod moving;
 mod upkeep;
 
 use std::fmt;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::Path;
 
 use backstitch_core::code::ErrorCode;
 use backstitch_core::id::SessionId;
@@ -19,19 +18,18 @@ use backstitch_core::ports::{
     BundleError, GcMode, OpenBundle, OpenError, Retention, RowSink, SelectError, SelectLimits, SqlValue,
     Store, StoreAdmin, StoreError,
 };
+use backstitch_testkit::block_on;
+use backstitch_testkit::sample::{self, Journal};
+use tempfile::TempDir;
 
 use super::{HasStore, Writer, written};
-use crate::block_on;
-use crate::sample::{self, Journal};
 
-pub use expiry::*;
-pub use moving::*;
-pub use upkeep::*;
+pub(crate) use expiry::*;
+pub(crate) use moving::*;
+pub(crate) use upkeep::*;
 
 /// Calls a macro with the names of all properties, after the other arguments.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __store_admin_properties {
+macro_rules! store_admin_properties {
     ($macro:path, $($given:tt)*) => {
         $macro! { $($given)*
             a_new_store_is_sound_and_empty
@@ -59,17 +57,18 @@ macro_rules! __store_admin_properties {
 macro_rules! list_properties {
     ($($property:ident)*) => {
         /// All properties, by name.
-        pub const ADMIN_PROPERTIES: &[(&str, AdminProperty)] = &[$((stringify!($property), $property)),*];
+        pub(crate) const ADMIN_PROPERTIES: &[(&str, AdminProperty)] =
+            &[$((stringify!($property), $property)),*];
     };
 }
 
 /// A property of two empty stores of one kind.
-pub type AdminProperty = fn(&dyn HasAdmin, &dyn HasAdmin);
+pub(crate) type AdminProperty = fn(&dyn HasAdmin, &dyn HasAdmin);
 
-__store_admin_properties!(list_properties,);
+store_admin_properties!(list_properties,);
 
 /// A store with both ports, or a value that owns such a store.
-pub trait HasAdmin: HasStore {
+pub(crate) trait HasAdmin: HasStore {
     /// The administration of the store.
     fn admin(&self) -> &(dyn StoreAdmin + 'static);
 
@@ -88,24 +87,25 @@ impl<S: Store + StoreAdmin> HasAdmin for S {
 
 /// Generates a test for each property of the administration of a store. Its argument is a function that creates an empty store, or a value
 /// with such a store ([`HasAdmin`]).
-#[macro_export]
 macro_rules! store_admin_conformance {
     ($make:expr) => {
-        $crate::__store_admin_properties! { $crate::__store_admin_tests, ($make) }
+        $crate::conformance::admin::store_admin_properties! {
+            $crate::conformance::admin::store_admin_tests, ($make)
+        }
     };
 }
 
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __store_admin_tests {
+macro_rules! store_admin_tests {
     (($make:expr) $($property:ident)*) => {$(
         #[test]
         fn $property() {
             let (one, two) = ($make(), $make());
-            $crate::store::conformance::admin::$property(&one, &two);
+            $crate::conformance::admin::$property(&one, &two);
         }
     )*};
 }
+
+pub(crate) use {store_admin_conformance, store_admin_properties, store_admin_tests};
 
 /// An error of the port.
 trait AdminError: fmt::Debug + fmt::Display {
@@ -142,28 +142,8 @@ fn value<T, E: AdminError>(done: Result<T, E>) -> Option<T> {
     supported(done).map(|done| done.expect("an operation that is supported succeeds"))
 }
 
-/// A directory that is removed with the value.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("backstitch-suite-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).expect("there is room for temporary files");
-        Self(path)
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+fn scratch() -> TempDir {
+    TempDir::new().expect("there is room for temporary files")
 }
 
 /// Writes a journal, and releases its session.
@@ -198,8 +178,8 @@ impl RowSink for Rows {
 
 /// Does everything that a store may refuse as unsupported, and returns the names of what it refused so. Panics if such a refusal has no
 /// hint, or does not name the store.
-pub fn unsupported_operations(one: &dyn HasAdmin, two: &dyn HasAdmin) -> Vec<&'static str> {
-    let scratch = Scratch::new();
+pub(crate) fn unsupported_operations(one: &dyn HasAdmin, two: &dyn HasAdmin) -> Vec<&'static str> {
+    let scratch = scratch();
     let admin = one.admin();
     let session = write_notes(one.store(), 1, &["one"]);
     let mut refused = Vec::new();
@@ -214,9 +194,9 @@ pub fn unsupported_operations(one: &dyn HasAdmin, two: &dyn HasAdmin) -> Vec<&'s
     check("retention", error_of(block_on(admin.collect(retention, GcMode::DryRun))));
     let (limits, mut rows) = (SelectLimits::default(), Rows::default());
     check("select", error_of(block_on(admin.select("SELECT 1", &[], limits, &mut rows))));
-    check("backup", error_of(block_on(admin.backup(&scratch.at("backup"), &mut |_| {}))));
-    check("salvage", error_of(block_on(admin.salvage(&scratch.at("salvaged")))));
-    let exported = block_on(admin.export_bundle(session, &scratch.at("bundle"), &mut |_| {}));
+    check("backup", error_of(block_on(admin.backup(&scratch.path().join("backup"), &mut |_| {}))));
+    check("salvage", error_of(block_on(admin.salvage(&scratch.path().join("salvaged")))));
+    let exported = block_on(admin.export_bundle(session, &scratch.path().join("bundle"), &mut |_| {}));
     check("export_bundle", error_of(exported));
     check("copy_session", error_of(block_on(admin.copy_session(session, two.admin(), &mut |_| {}))));
     refused

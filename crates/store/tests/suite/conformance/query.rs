@@ -11,10 +11,10 @@ use backstitch_core::ports::{
     Store, StoreError, TimeRange,
 };
 use backstitch_core::time::Timestamp;
+use backstitch_testkit::{block_on, sample};
 
 use super::claim;
 use super::index::indexed;
-use crate::{block_on, sample};
 
 fn page(store: &dyn Store, query: SessionQuery) -> SessionPage {
     block_on(store.query(query)).expect("sessions can be queried")
@@ -52,7 +52,7 @@ fn at(seconds: u64) -> Timestamp {
 }
 
 /// Each condition selects the sessions that fulfil it, and only those.
-pub fn queries_select_by_every_condition(store: &dyn Store) {
+pub(crate) fn queries_select_by_every_condition(store: &dyn Store) {
     let new = |seed| sample::summary(sample::session(seed));
     let tags =
         |pairs: &[(&str, &str)]| pairs.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
@@ -121,7 +121,7 @@ pub fn queries_select_by_every_condition(store: &dyn Store) {
 }
 
 /// A session has to fulfil all conditions at once. What a query selects is what [`SessionQuery::accepts`] says.
-pub fn conditions_of_a_query_are_combined(store: &dyn Store) {
+pub(crate) fn conditions_of_a_query_are_combined(store: &dyn Store) {
     for seed in 0..24_u64 {
         let mut summary = sample::summary(sample::session(seed));
         summary.state = JournalState::ALL[(seed % 6) as usize];
@@ -152,7 +152,7 @@ pub fn conditions_of_a_query_are_combined(store: &dyn Store) {
 }
 
 /// Who holds a session, and whether items wait in its inbox, is joined as it is when the query runs.
-pub fn statuses_follow_from_claims_and_inboxes(store: &dyn Store) {
+pub(crate) fn statuses_follow_from_claims_and_inboxes(store: &dyn Store) {
     let status = |session: SessionId| {
         let found = page(store, SessionQuery::new()).sessions;
         let one = found.into_iter().find(|one| one.summary.session == session).expect("it is indexed");
@@ -186,7 +186,7 @@ pub fn statuses_follow_from_claims_and_inboxes(store: &dyn Store) {
 }
 
 /// A page has as many sessions as its limit allows, also where most are left out by what is joined.
-pub fn pages_are_full_whatever_is_selected(store: &dyn Store) {
+pub(crate) fn pages_are_full_whatever_is_selected(store: &dyn Store) {
     let mut held = Vec::new();
     let mut expected = Vec::new();
     for seed in 0..40 {
@@ -209,7 +209,7 @@ pub fn pages_are_full_whatever_is_selected(store: &dyn Store) {
 }
 
 /// Sessions that are added while pages are read are neither repeated nor do they push others out.
-pub fn a_cursor_stays_valid_while_sessions_are_added(store: &dyn Store) {
+pub(crate) fn a_cursor_stays_valid_while_sessions_are_added(store: &dyn Store) {
     for order in [SessionOrder::NewestFirst, SessionOrder::OldestFirst] {
         let offset = if order == SessionOrder::NewestFirst { 0 } else { 1_000 };
         let tagged = |seed: u64| {
@@ -244,7 +244,7 @@ pub fn a_cursor_stays_valid_while_sessions_are_added(store: &dyn Store) {
 }
 
 /// A text that is not a cursor of the store is an error, and not the beginning or the end.
-pub fn a_cursor_of_another_store_is_refused(store: &dyn Store) {
+pub(crate) fn a_cursor_of_another_store_is_refused(store: &dyn Store) {
     create(store, sample::summary(sample::session(1)));
     let query = SessionQuery::new().with_cursor(SessionCursor::new("from elsewhere"));
     for refused in [block_on(store.query(query.clone())).map(drop), block_on(store.count(query)).map(drop)] {

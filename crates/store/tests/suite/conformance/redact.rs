@@ -12,10 +12,10 @@ use backstitch_core::ports::{
 use backstitch_core::redaction::{MARKER, SensitiveValue};
 use backstitch_core::time::Clock as _;
 use backstitch_filesystem::format::{Manifest, TreeEntry, TreeMode, tree_object};
+use backstitch_testkit::{block_on, sample};
 use serde_json::json;
 
 use super::{Writer, first_batch_of, head, records, written};
-use crate::{block_on, sample};
 
 /// The value that is removed. JSON escapes two of its characters.
 const VALUE: &str = "a \"leaked\" key";
@@ -65,7 +65,7 @@ fn observed(root: WorkspaceRoot, objects: Vec<Object>) -> Batch {
 }
 
 /// Records keep their positions and lose the value. A record at the head names those that changed.
-pub fn a_redacted_value_is_gone_from_records(store: &dyn Store) {
+pub(crate) fn a_redacted_value_is_gone_from_records(store: &dyn Store) {
     let with_data = Note::new("sample", "data").with_data(json!({ VALUE: [format!("<{VALUE}>")] }));
     let batches = [
         sample::notes(["before"]),
@@ -94,7 +94,7 @@ pub fn a_redacted_value_is_gone_from_records(store: &dyn Store) {
 }
 
 /// Large content is replaced by a copy without the value. The original stays as an id without content.
-pub fn large_content_is_redacted_by_a_copy(store: &dyn Store) {
+pub(crate) fn large_content_is_redacted_by_a_copy(store: &dyn Store) {
     let ids = sample::ids(1);
     let mut batch = Batch::at(sample::clock().now());
     batch.push(message(&ids, &large_text()));
@@ -130,7 +130,7 @@ pub fn large_content_is_redacted_by_a_copy(store: &dyn Store) {
 
 /// Files lose their content, and the paths of the latest ones are reported. A name of a file cannot be
 /// changed.
-pub fn files_are_redacted_and_names_are_reported(store: &dyn Store) {
+pub(crate) fn files_are_redacted_and_names_are_reported(store: &dyn Store) {
     let (root, objects) = files("secret.txt", &format!("key = {VALUE}\n"));
     let (file, tree) = (objects[0].id(), objects[1].id());
     let (named, named_objects) = files(VALUE, "nothing");
@@ -152,7 +152,7 @@ pub fn files_are_redacted_and_names_are_reported(store: &dyn Store) {
 
 /// Forks share records with their parents, and sub-agents are given what their callers know: all of them are
 /// redacted together.
-pub fn a_redaction_concerns_the_whole_family(store: &dyn Store) {
+pub(crate) fn a_redaction_concerns_the_whole_family(store: &dyn Store) {
     let call: CallId = sample::ids(9).next();
     let note = || [sample::notes([VALUE])];
     let root = written(store, 1, Origin::Root, note());
@@ -174,7 +174,7 @@ pub fn a_redaction_concerns_the_whole_family(store: &dyn Store) {
 }
 
 /// Sessions that need a redacted object are listed, and the object of another session stays.
-pub fn sessions_that_share_objects_are_listed(store: &dyn Store) {
+pub(crate) fn sessions_that_share_objects_are_listed(store: &dyn Store) {
     let (root, objects) = files("a.txt", VALUE);
     let file = objects[0].id();
     let session = written(store, 1, Origin::Root, [observed(root, objects.clone())]);
@@ -189,7 +189,7 @@ pub fn sessions_that_share_objects_are_listed(store: &dyn Store) {
 }
 
 /// While a process holds a session of the family, nothing is changed, and the error names the session.
-pub fn a_held_session_is_not_redacted(store: &dyn Store) {
+pub(crate) fn a_held_session_is_not_redacted(store: &dyn Store) {
     let root = written(store, 1, Origin::Root, [sample::notes([VALUE])]);
     let fork = sample::session(2);
     let mut writer = Writer::claim(store, fork);
@@ -204,7 +204,7 @@ pub fn a_held_session_is_not_redacted(store: &dyn Store) {
 }
 
 /// A dry run reports the same, and changes nothing.
-pub fn a_dry_run_of_a_redaction_changes_nothing(store: &dyn Store) {
+pub(crate) fn a_dry_run_of_a_redaction_changes_nothing(store: &dyn Store) {
     let (root, objects) = files("a.txt", VALUE);
     let file = objects[0].id();
     let batches = [sample::notes([VALUE]), observed(root, objects)];
@@ -219,7 +219,7 @@ pub fn a_dry_run_of_a_redaction_changes_nothing(store: &dyn Store) {
 }
 
 /// A second redaction finds nothing, and records nothing.
-pub fn a_second_redaction_finds_nothing(store: &dyn Store) {
+pub(crate) fn a_second_redaction_finds_nothing(store: &dyn Store) {
     let ids = sample::ids(1);
     let mut batch = sample::notes([VALUE]);
     batch.push(message(&ids, &large_text()));
@@ -232,7 +232,7 @@ pub fn a_second_redaction_finds_nothing(store: &dyn Store) {
 }
 
 /// A snapshot repeats the journal, so it is deleted. Pending inbox items are changed.
-pub fn snapshots_are_deleted_and_inbox_items_redacted(store: &dyn Store) {
+pub(crate) fn snapshots_are_deleted_and_inbox_items_redacted(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     let session = writer.session();
     writer.append(sample::notes([VALUE])).expect("a batch that fits is appended");
@@ -251,7 +251,7 @@ pub fn snapshots_are_deleted_and_inbox_items_redacted(store: &dyn Store) {
 }
 
 /// A redacted session is appended to like any other, and an object that is stored again is there again.
-pub fn a_redacted_session_continues(store: &dyn Store) {
+pub(crate) fn a_redacted_session_continues(store: &dyn Store) {
     let (root, objects) = files("a.txt", VALUE);
     let file = objects[0].clone();
     let session = written(store, 1, Origin::Root, [sample::notes([VALUE]), observed(root, objects.clone())]);
@@ -267,7 +267,7 @@ pub fn a_redacted_session_continues(store: &dyn Store) {
 }
 
 /// A redaction of a session that does not exist fails.
-pub fn an_unknown_session_is_not_redacted(store: &dyn Store) {
+pub(crate) fn an_unknown_session_is_not_redacted(store: &dyn Store) {
     for mode in [ErasureMode::DryRun, ErasureMode::Now] {
         assert_fails!(redact(store, sample::session(1), mode), StoreError::NotFound { .. });
     }

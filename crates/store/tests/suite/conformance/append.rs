@@ -3,10 +3,10 @@
 use backstitch_core::journal::{Batch, Position};
 use backstitch_core::ports::{Store, StoreError};
 use backstitch_core::view::JournalView;
+use backstitch_testkit::sample::{self, Journal};
+use backstitch_testkit::{block_on, fold};
 
 use super::{Writer, append, first_batch, head, object, records, texts};
-use crate::sample::{self, Journal};
-use crate::{block_on, fold};
 
 /// Appends a journal batch by batch, and checks the position after each.
 fn write_all<'a>(store: &'a dyn Store, journal: &Journal) -> Writer<'a> {
@@ -22,7 +22,7 @@ fn write_all<'a>(store: &'a dyn Store, journal: &Journal) -> Writer<'a> {
 
 /// Records of every kind are read as they were appended, field by field, and so are the objects that they
 /// refer to.
-pub fn every_kind_of_record_comes_back(store: &dyn Store) {
+pub(crate) fn every_kind_of_record_comes_back(store: &dyn Store) {
     for journal in [sample::every_kind(), sample::journal(3, 40)] {
         let writer = write_all(store, &journal);
         let (found, expected) = (writer.records(), journal.records());
@@ -37,7 +37,7 @@ pub fn every_kind_of_record_comes_back(store: &dyn Store) {
 }
 
 /// Positions start at 0 and have no gaps, whatever the sizes of the batches.
-pub fn positions_are_dense(store: &dyn Store) {
+pub(crate) fn positions_are_dense(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     for size in [1, 3, 1, 17, 2] {
         writer.append(sample::notes((0..size).map(|index| index.to_string()))).expect("notes fit anywhere");
@@ -48,7 +48,7 @@ pub fn positions_are_dense(store: &dyn Store) {
 }
 
 /// A batch without records is refused, at the beginning and later.
-pub fn an_empty_batch_is_refused(store: &dyn Store) {
+pub(crate) fn an_empty_batch_is_refused(store: &dyn Store) {
     let mut writer = Writer::claim(store, sample::session(1));
     let empty = || sample::notes::<String>([]);
     assert_fails!(writer.append(empty()), StoreError::EmptyBatch);
@@ -59,7 +59,7 @@ pub fn an_empty_batch_is_refused(store: &dyn Store) {
 
 /// A journal that does not start with the creation of its own session, or contains it twice, is refused.
 /// Nothing of the batch is stored.
-pub fn a_bad_beginning_leaves_nothing(store: &dyn Store) {
+pub(crate) fn a_bad_beginning_leaves_nothing(store: &dyn Store) {
     let session = sample::session(1);
     let mut writer = Writer::claim(store, session);
     let created = || sample::created(session);
@@ -76,7 +76,7 @@ pub fn a_bad_beginning_leaves_nothing(store: &dyn Store) {
 }
 
 /// A batch in which one record refers to a missing object is refused: none of its records is stored.
-pub fn a_batch_with_a_missing_object_leaves_nothing(store: &dyn Store) {
+pub(crate) fn a_batch_with_a_missing_object_leaves_nothing(store: &dyn Store) {
     let journal = sample::every_kind();
     let mut writer = Writer::claim(store, journal.session);
     writer.append(journal.batches[0].clone()).expect("the session is created");
@@ -97,7 +97,7 @@ pub fn a_batch_with_a_missing_object_leaves_nothing(store: &dyn Store) {
 
 /// An append at another position than the next one fails with the next position, and nothing is stored. That
 /// holds for a batch that was stored before, too: appends are not idempotent.
-pub fn an_unexpected_position_is_a_conflict_that_names_the_right_one(store: &dyn Store) {
+pub(crate) fn an_unexpected_position_is_a_conflict_that_names_the_right_one(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     writer.append(sample::notes(["one", "two"])).expect("notes fit anywhere");
     let (session, fence) = (writer.session(), writer.claim.fence);
@@ -121,7 +121,7 @@ pub fn an_unexpected_position_is_a_conflict_that_names_the_right_one(store: &dyn
 }
 
 /// Many small batches are read in the order in which they were appended.
-pub fn a_thousand_small_batches_stay_in_order(store: &dyn Store) {
+pub(crate) fn a_thousand_small_batches_stay_in_order(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     let texts_of = |index: usize| (0..1 + index % 2).map(move |part| format!("{index}.{part}"));
     for index in 0..1_000 {
@@ -132,7 +132,7 @@ pub fn a_thousand_small_batches_stay_in_order(store: &dyn Store) {
 }
 
 /// Two sessions that are written alternately each have their own records, positions and order.
-pub fn sessions_do_not_interfere(store: &dyn Store) {
+pub(crate) fn sessions_do_not_interfere(store: &dyn Store) {
     let mut one = Writer::create(store, sample::session(1));
     let mut other = Writer::create(store, sample::session(2));
     for index in 0..20 {
@@ -149,7 +149,7 @@ pub fn sessions_do_not_interfere(store: &dyn Store) {
 }
 
 /// The records of a store fold to the same view as the appended batches.
-pub fn a_journal_folds_to_what_was_appended(store: &dyn Store) {
+pub(crate) fn a_journal_folds_to_what_was_appended(store: &dyn Store) {
     for seed in 0..4 {
         let journal = sample::journal(seed, 30);
         let writer = write_all(store, &journal);

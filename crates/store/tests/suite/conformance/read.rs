@@ -2,13 +2,13 @@
 
 use backstitch_core::journal::Position;
 use backstitch_core::ports::{Store, StoreError};
+use backstitch_testkit::{block_on, sample};
 
 use super::{Writer, head, read, texts};
-use crate::{block_on, sample};
 
 /// Ranges start at the requested position and end at their limit or at the end of the journal, whichever is
 /// first.
-pub fn ranges_are_cut_at_both_ends(store: &dyn Store) {
+pub(crate) fn ranges_are_cut_at_both_ends(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     for index in 1..10 {
         writer.append(sample::notes([index.to_string()])).expect("notes fit anywhere");
@@ -31,7 +31,7 @@ pub fn ranges_are_cut_at_both_ends(store: &dyn Store) {
 }
 
 /// Reading a session that does not exist is an error that names it, not an empty journal.
-pub fn an_unknown_session_is_not_found(store: &dyn Store) {
+pub(crate) fn an_unknown_session_is_not_found(store: &dyn Store) {
     Writer::create(store, sample::session(1));
     let unknown = sample::session(2);
     let is_not_found =
@@ -47,7 +47,7 @@ pub fn an_unknown_session_is_not_found(store: &dyn Store) {
 
 /// Sessions are listed in the order in which they were created, not in that of their ids, their claims or
 /// their latest records.
-pub fn sessions_are_listed_in_the_order_of_their_creation(store: &dyn Store) {
+pub(crate) fn sessions_are_listed_in_the_order_of_their_creation(store: &dyn Store) {
     assert_eq!(block_on(store.sessions()).expect("sessions can be listed"), []);
     let mut writers: Vec<Writer<'_>> =
         (0..20).map(|seed| Writer::claim(store, sample::session(seed))).collect();

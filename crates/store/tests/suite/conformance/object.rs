@@ -4,9 +4,9 @@ use backstitch_core::journal::{Batch, Position, RecordBody};
 use backstitch_core::message::MessageKind;
 use backstitch_core::object::{Object, ObjectKind};
 use backstitch_core::ports::{ClaimMode, Store, StoreError};
+use backstitch_testkit::sample;
 
 use super::{Writer, append, claim, first_batch, object};
-use crate::sample;
 
 fn notes_with(objects: &[Object]) -> Batch {
     let mut batch = sample::notes(["with objects"]);
@@ -18,7 +18,7 @@ fn notes_with(objects: &[Object]) -> Batch {
 
 /// Objects of every kind are read byte for byte, also those that no record names, such as the files of a
 /// tree.
-pub fn objects_are_read_as_they_were_stored(store: &dyn Store) {
+pub(crate) fn objects_are_read_as_they_were_stored(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     let bytes: Vec<u8> = (0..=u8::MAX).collect();
     let objects: Vec<Object> = [ObjectKind::Blob, ObjectKind::Tree, ObjectKind::Commit]
@@ -36,7 +36,7 @@ pub fn objects_are_read_as_they_were_stored(store: &dyn Store) {
 }
 
 /// An object may be repeated, in one batch and in several.
-pub fn an_object_is_stored_once(store: &dyn Store) {
+pub(crate) fn an_object_is_stored_once(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     let one = Object::blob(vec![7; 100_000]);
     for _ in 0..3 {
@@ -47,7 +47,7 @@ pub fn an_object_is_stored_once(store: &dyn Store) {
 }
 
 /// A record may refer to an object that another session stored.
-pub fn objects_are_shared_between_sessions(store: &dyn Store) {
+pub(crate) fn objects_are_shared_between_sessions(store: &dyn Store) {
     let journal = sample::every_kind();
     let mut first = Writer::claim(store, journal.session);
     first.append_all(journal.batches.clone());
@@ -64,7 +64,7 @@ pub fn objects_are_shared_between_sessions(store: &dyn Store) {
 }
 
 /// The objects of a refused batch are not stored, whatever the reason.
-pub fn objects_of_refused_batches_are_not_stored(store: &dyn Store) {
+pub(crate) fn objects_of_refused_batches_are_not_stored(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     let (session, fence) = (writer.session(), writer.claim.fence);
     let lost = Object::blob(*b"lost");
@@ -85,7 +85,7 @@ pub fn objects_of_refused_batches_are_not_stored(store: &dyn Store) {
 }
 
 /// A message whose text is too large for a record can be hydrated from stored objects.
-pub fn large_contents_come_back(store: &dyn Store) {
+pub(crate) fn large_contents_come_back(store: &dyn Store) {
     let journal = sample::every_kind();
     let mut writer = Writer::claim(store, journal.session);
     writer.append(first_batch(journal.session)).expect("a claimed session can be created");

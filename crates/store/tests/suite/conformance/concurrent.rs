@@ -7,13 +7,13 @@ use std::thread;
 use backstitch_core::journal::{Position, RecordBody};
 use backstitch_core::object::Object;
 use backstitch_core::ports::{ClaimMode, SessionClaim, Store, StoreError};
+use backstitch_testkit::{block_on, sample};
 
 use super::{Writer, append, claim, head, object, read, records, texts};
-use crate::{block_on, sample};
 
 /// Two writers share a claim and append at the same position: in every round exactly one of them wins, and
 /// the error of the other has the next position.
-pub fn of_two_writers_exactly_one_wins(store: &dyn Store) {
+pub(crate) fn of_two_writers_exactly_one_wins(store: &dyn Store) {
     const ROUNDS: u64 = 200;
     let writer = Writer::create(store, sample::session(1));
     let (session, fence) = (writer.session(), writer.claim.fence);
@@ -64,7 +64,7 @@ impl Drop for DoneGuard<'_> {
 
 /// Readers that poll while batches are written see all of a batch or nothing of it, and never less than
 /// before.
-pub fn readers_see_whole_batches(store: &dyn Store) {
+pub(crate) fn readers_see_whole_batches(store: &dyn Store) {
     const SIZE: usize = 7;
     const BATCHES: usize = 300;
     let mut writer = Writer::create(store, sample::session(1));
@@ -104,7 +104,7 @@ pub fn readers_see_whole_batches(store: &dyn Store) {
 }
 
 /// A reader of a record finds every object that it refers to.
-pub fn readers_find_the_objects_of_what_they_read(store: &dyn Store) {
+pub(crate) fn readers_find_the_objects_of_what_they_read(store: &dyn Store) {
     let journal = sample::shaped(5, 60, sample::Shape { large: 6, ..sample::Shape::RICH });
     let mut writer = Writer::claim(store, journal.session);
     let (first, rest) = journal.batches.split_first().expect("a sample journal is not empty");
@@ -134,7 +134,7 @@ pub fn readers_find_the_objects_of_what_they_read(store: &dyn Store) {
 }
 
 /// Of many concurrent claims to a free session one is granted; the errors of the others name its holder.
-pub fn of_many_claims_one_is_granted(store: &dyn Store) {
+pub(crate) fn of_many_claims_one_is_granted(store: &dyn Store) {
     for round in 0..20 {
         let session = sample::session(round);
         let claims = claim_at_once(store, session, ClaimMode::IfFree);
@@ -151,7 +151,7 @@ pub fn of_many_claims_one_is_granted(store: &dyn Store) {
 }
 
 /// Concurrent takeovers are all granted, one after the other, and only the last may write.
-pub fn takeovers_at_once_leave_one_holder(store: &dyn Store) {
+pub(crate) fn takeovers_at_once_leave_one_holder(store: &dyn Store) {
     for round in 0..20 {
         let session = Writer::create(store, sample::session(round)).session();
         let claims = claim_at_once(store, session, ClaimMode::TakeOver);
@@ -193,7 +193,7 @@ fn claim_at_once(
 }
 
 /// Sessions that are written concurrently each have their own journal, complete and in order.
-pub fn sessions_are_written_side_by_side(store: &dyn Store) {
+pub(crate) fn sessions_are_written_side_by_side(store: &dyn Store) {
     let journals: Vec<_> = (0..6).map(|seed| sample::journal(seed, 20)).collect();
     thread::scope(|scope| {
         for journal in &journals {

@@ -3,9 +3,9 @@
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::Position;
 use backstitch_core::ports::{ClaimMode, FenceToken, Store, StoreError};
+use backstitch_testkit::{block_on, sample};
 
 use super::{Writer, claim};
-use crate::{block_on, sample};
 
 fn save(
     store: &dyn Store,
@@ -24,7 +24,7 @@ fn snapshot(store: &dyn Store, session: SessionId) -> Option<(u64, Vec<u8>)> {
 
 /// There is one snapshot, the last that was saved, byte for byte. A snapshot of an earlier cut replaces it
 /// too.
-pub fn a_snapshot_replaces_the_one_before(store: &dyn Store) {
+pub(crate) fn a_snapshot_replaces_the_one_before(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     let other = Writer::create(store, sample::session(2));
     let (session, fence) = (writer.session(), writer.claim.fence);
@@ -47,7 +47,7 @@ pub fn a_snapshot_replaces_the_one_before(store: &dyn Store) {
 }
 
 /// Without a valid claim no snapshot is saved.
-pub fn a_snapshot_is_saved_by_the_holder_only(store: &dyn Store) {
+pub(crate) fn a_snapshot_is_saved_by_the_holder_only(store: &dyn Store) {
     let writer = Writer::create(store, sample::session(1));
     let (session, fence) = (writer.session(), writer.claim.fence);
     save(store, session, fence, 1, b"mine").expect("the holder may save a snapshot");
@@ -63,7 +63,7 @@ pub fn a_snapshot_is_saved_by_the_holder_only(store: &dyn Store) {
 }
 
 /// A snapshot beyond the head is refused.
-pub fn a_snapshot_stands_no_later_than_the_head(store: &dyn Store) {
+pub(crate) fn a_snapshot_stands_no_later_than_the_head(store: &dyn Store) {
     let writer = Writer::create(store, sample::session(1));
     let (session, fence) = (writer.session(), writer.claim.fence);
     for position in [2, 1_000_000, u64::MAX] {

@@ -2,16 +2,16 @@
 
 use backstitch_core::journal::Position;
 use backstitch_core::ports::{ClaimMode, FenceToken, Owner, SessionClaim, Store, StoreError};
+use backstitch_testkit::{block_on, sample};
 
 use super::{Writer, append, claim, first_batch, head, texts};
-use crate::{block_on, sample};
 
 fn holder(store: &dyn Store, session: backstitch_core::id::SessionId) -> Option<Owner> {
     block_on(store.holder(session)).expect("the holder can be read")
 }
 
 /// Without a claim nothing is written, whatever the fence. A fence that was never granted is invalid.
-pub fn a_session_is_written_by_its_holder_only(store: &dyn Store) {
+pub(crate) fn a_session_is_written_by_its_holder_only(store: &dyn Store) {
     let session = sample::session(1);
     for fence in [0, 1, u64::MAX >> 1] {
         let error = append(store, session, Position::START, FenceToken(fence), first_batch(session));
@@ -31,7 +31,7 @@ pub fn a_session_is_written_by_its_holder_only(store: &dyn Store) {
 
 /// A claim to a held session is refused with the name of the holder. Names are for people: a claim with the
 /// same name is still another holder.
-pub fn a_held_session_is_refused_with_the_name_of_its_holder(store: &dyn Store) {
+pub(crate) fn a_held_session_is_refused_with_the_name_of_its_holder(store: &dyn Store) {
     let session = sample::session(1);
     assert_eq!(holder(store, session), None);
     let held =
@@ -52,7 +52,7 @@ pub fn a_held_session_is_refused_with_the_name_of_its_holder(store: &dyn Store) 
 }
 
 /// After a takeover the writes of the earlier holder fail with the name of the new holder.
-pub fn a_claim_that_was_taken_over_writes_nothing(store: &dyn Store) {
+pub(crate) fn a_claim_that_was_taken_over_writes_nothing(store: &dyn Store) {
     let mut first = Writer::create(store, sample::session(1));
     let session = first.session();
     let held = claim(store, session, "bob", ClaimMode::TakeOver).expect("a held session can be taken over");
@@ -71,7 +71,7 @@ pub fn a_claim_that_was_taken_over_writes_nothing(store: &dyn Store) {
 }
 
 /// After its release a claim writes nothing, whether the session is free or has another holder.
-pub fn a_claim_that_was_released_writes_nothing(store: &dyn Store) {
+pub(crate) fn a_claim_that_was_released_writes_nothing(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     let session = writer.session();
     block_on(store.release(writer.claim.clone())).expect("what is held can be released");
@@ -83,7 +83,7 @@ pub fn a_claim_that_was_released_writes_nothing(store: &dyn Store) {
 
 /// Each claim has a larger fence than all before it, over releases, takeovers and the creation of the
 /// session.
-pub fn fences_grow_over_claim_and_release(store: &dyn Store) {
+pub(crate) fn fences_grow_over_claim_and_release(store: &dyn Store) {
     let session = sample::session(1);
     let mut last = None;
     for round in 0..20 {
@@ -102,7 +102,7 @@ pub fn fences_grow_over_claim_and_release(store: &dyn Store) {
 }
 
 /// The release of a claim that is no longer valid neither frees the session nor fails.
-pub fn a_release_that_comes_too_late_changes_nothing(store: &dyn Store) {
+pub(crate) fn a_release_that_comes_too_late_changes_nothing(store: &dyn Store) {
     let first = Writer::create(store, sample::session(1));
     let session = first.session();
     let held = claim(store, session, "bob", ClaimMode::TakeOver).expect("a held session can be taken over");
@@ -122,7 +122,7 @@ pub fn a_release_that_comes_too_late_changes_nothing(store: &dyn Store) {
 }
 
 /// A claim is current until the session is taken over or released.
-pub fn a_claim_is_current_until_it_is_replaced_or_released(store: &dyn Store) {
+pub(crate) fn a_claim_is_current_until_it_is_replaced_or_released(store: &dyn Store) {
     let is_current = |held: &SessionClaim| {
         block_on(store.is_current(held.session, held.fence)).expect("claims can be looked up")
     };
@@ -140,7 +140,7 @@ pub fn a_claim_is_current_until_it_is_replaced_or_released(store: &dyn Store) {
 
 /// A stale fence is reported before a wrong position: a writer that was replaced must not read again and
 /// retry.
-pub fn a_stale_fence_counts_before_a_wrong_position(store: &dyn Store) {
+pub(crate) fn a_stale_fence_counts_before_a_wrong_position(store: &dyn Store) {
     let writer = Writer::create(store, sample::session(1));
     let session = writer.session();
     claim(store, session, "bob", ClaimMode::TakeOver).expect("a held session can be taken over");
@@ -152,7 +152,7 @@ pub fn a_stale_fence_counts_before_a_wrong_position(store: &dyn Store) {
 }
 
 /// A session that was claimed but not written does not exist yet.
-pub fn a_claim_creates_no_session(store: &dyn Store) {
+pub(crate) fn a_claim_creates_no_session(store: &dyn Store) {
     let writer = Writer::claim(store, sample::session(1));
     let session = writer.session();
     assert_eq!(block_on(store.sessions()).expect("sessions can be listed"), []);

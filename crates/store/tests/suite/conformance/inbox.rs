@@ -7,10 +7,10 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, InboxId, InboxItem, InboxKind, Position};
 use backstitch_core::object::Object;
 use backstitch_core::ports::{ClaimMode, Store, StoreError};
+use backstitch_testkit::{block_on, sample};
 use serde_json::{Value, json};
 
 use super::{Writer, append, claim, head, object, records, texts};
-use crate::{block_on, sample};
 
 fn send(store: &dyn Store, session: SessionId, text: &str) -> InboxId {
     block_on(store.send(session, sample::item(text))).expect("an existing session accepts items")
@@ -36,7 +36,7 @@ fn taking(text: &str, items: &[InboxId]) -> Batch {
 
 /// Items of every kind wait unchanged, in the order in which they were sent, each in the inbox of its
 /// session.
-pub fn items_wait_in_the_order_in_which_they_were_sent(store: &dyn Store) {
+pub(crate) fn items_wait_in_the_order_in_which_they_were_sent(store: &dyn Store) {
     let one = Writer::create(store, sample::session(1));
     let other = Writer::create(store, sample::session(2));
     assert_eq!(inbox(store, one.session()), []);
@@ -62,7 +62,7 @@ pub fn items_wait_in_the_order_in_which_they_were_sent(store: &dyn Store) {
 }
 
 /// Sending needs no claim and disturbs no writer; but the session must exist.
-pub fn anybody_may_send_to_a_session_that_exists(store: &dyn Store) {
+pub(crate) fn anybody_may_send_to_a_session_that_exists(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     let session = writer.session();
     send(store, session, "while it is held");
@@ -79,7 +79,7 @@ pub fn anybody_may_send_to_a_session_that_exists(store: &dyn Store) {
 }
 
 /// An item is removed with the batch that takes it, and cannot be taken again.
-pub fn an_item_is_taken_with_the_batch_and_once(store: &dyn Store) {
+pub(crate) fn an_item_is_taken_with_the_batch_and_once(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     let session = writer.session();
     let ids = ["a", "b", "c"].map(|text| send(store, session, text));
@@ -97,7 +97,7 @@ pub fn an_item_is_taken_with_the_batch_and_once(store: &dyn Store) {
 
 /// Items that were never sent, items of another session and items that are named twice cannot be taken.
 /// Nothing of the batch is stored.
-pub fn a_batch_that_takes_what_does_not_wait_leaves_nothing(store: &dyn Store) {
+pub(crate) fn a_batch_that_takes_what_does_not_wait_leaves_nothing(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     let other = Writer::create(store, sample::session(2));
     let mine = send(store, writer.session(), "mine");
@@ -115,7 +115,7 @@ pub fn a_batch_that_takes_what_does_not_wait_leaves_nothing(store: &dyn Store) {
 }
 
 /// A refused batch takes no items, whatever the reason.
-pub fn a_refused_batch_takes_nothing(store: &dyn Store) {
+pub(crate) fn a_refused_batch_takes_nothing(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     let (session, fence) = (writer.session(), writer.claim.fence);
     let item = send(store, session, "wait");
@@ -130,7 +130,7 @@ pub fn a_refused_batch_takes_nothing(store: &dyn Store) {
 }
 
 /// An item that could be stored but not be read again is refused.
-pub fn items_that_would_not_come_back_are_refused(store: &dyn Store) {
+pub(crate) fn items_that_would_not_come_back_are_refused(store: &dyn Store) {
     let writer = Writer::create(store, sample::session(1));
     let deep = (0..100).fold(Value::Null, |inner, _| json!([inner]));
     let private = json!({"$serde_json::private::Number": "1"});
@@ -142,7 +142,7 @@ pub fn items_that_would_not_come_back_are_refused(store: &dyn Store) {
 }
 
 /// Of two concurrent batches that take the same item exactly one is stored.
-pub fn an_item_is_taken_by_one_of_two(store: &dyn Store) {
+pub(crate) fn an_item_is_taken_by_one_of_two(store: &dyn Store) {
     let writer = Writer::create(store, sample::session(1));
     let (session, fence) = (writer.session(), writer.claim.fence);
     for round in 0..50 {

@@ -5,9 +5,9 @@ use backstitch_core::journal::{Batch, EvaluationStarted, Origin, Position};
 use backstitch_core::object::Object;
 use backstitch_core::ports::{ErasureMode, ForkRemoval, Owner, Removal, RemovalReport, Store, StoreError};
 use backstitch_core::time::Clock as _;
+use backstitch_testkit::{block_on, sample};
 
 use super::{Writer, first_batch, object, records, written};
-use crate::{block_on, sample};
 
 fn remove(
     store: &dyn Store,
@@ -44,7 +44,7 @@ fn naming(object: &Object) -> Batch {
 }
 
 /// A removed session is not found by any operation. Objects that only it named are gone.
-pub fn a_removed_session_is_gone(store: &dyn Store) {
+pub(crate) fn a_removed_session_is_gone(store: &dyn Store) {
     let (own, shared) = (Object::blob(*b"its own"), Object::blob(*b"shared"));
     let kept = written(store, 1, Origin::Root, [naming(&shared)]);
     let gone = written(store, 2, Origin::Root, [naming(&own), naming(&shared), sample::notes(["more"])]);
@@ -67,7 +67,7 @@ pub fn a_removed_session_is_gone(store: &dyn Store) {
 }
 
 /// Forks need the records of their parent, so it is removed only with them.
-pub fn a_session_with_forks_is_removed_only_with_them(store: &dyn Store) {
+pub(crate) fn a_session_with_forks_is_removed_only_with_them(store: &dyn Store) {
     let root = written(store, 1, Origin::Root, [sample::notes(["one"])]);
     let fork = written(store, 2, Origin::Fork { session: root, position: Position::new(2) }, []);
     let second = written(store, 3, Origin::Fork { session: fork, position: Position::new(1) }, []);
@@ -88,7 +88,7 @@ pub fn a_session_with_forks_is_removed_only_with_them(store: &dyn Store) {
 }
 
 /// Sub-agents belong to a call of their session and are removed with it, unless one has not ended.
-pub fn sub_agents_are_removed_with_their_session(store: &dyn Store) {
+pub(crate) fn sub_agents_are_removed_with_their_session(store: &dyn Store) {
     let ids = sample::ids(9);
     let call: CallId = ids.next();
     let root = written(store, 1, Origin::Root, []);
@@ -110,7 +110,7 @@ pub fn sub_agents_are_removed_with_their_session(store: &dyn Store) {
 }
 
 /// While a process holds one of the sessions, nothing is removed, and the error names the session.
-pub fn a_held_session_is_not_removed(store: &dyn Store) {
+pub(crate) fn a_held_session_is_not_removed(store: &dyn Store) {
     let free = written(store, 1, Origin::Root, []);
     let held = Writer::create(store, sample::session(2));
     let error = remove(store, &[free, held.session()], ForkRemoval::Refuse, ErasureMode::Now);
@@ -120,7 +120,7 @@ pub fn a_held_session_is_not_removed(store: &dyn Store) {
 }
 
 /// A session may be created again under the id of a removed one. No fence is issued twice.
-pub fn a_removed_session_can_be_created_again(store: &dyn Store) {
+pub(crate) fn a_removed_session_can_be_created_again(store: &dyn Store) {
     let mut writer = Writer::create(store, sample::session(1));
     let session = writer.session();
     writer.append(sample::notes(["first"])).expect("a batch that fits is appended");
@@ -136,7 +136,7 @@ pub fn a_removed_session_can_be_created_again(store: &dyn Store) {
 }
 
 /// A dry run reports the same, and changes nothing.
-pub fn a_dry_run_of_a_removal_changes_nothing(store: &dyn Store) {
+pub(crate) fn a_dry_run_of_a_removal_changes_nothing(store: &dyn Store) {
     let object = Object::blob(*b"its own");
     let session = written(store, 1, Origin::Root, [naming(&object)]);
     let rehearsed = remove(store, &[session], ForkRemoval::Refuse, ErasureMode::DryRun);
@@ -148,7 +148,7 @@ pub fn a_dry_run_of_a_removal_changes_nothing(store: &dyn Store) {
 }
 
 /// A session that never existed is not found. One that was removed may be named again.
-pub fn an_unknown_session_is_not_removed(store: &dyn Store) {
+pub(crate) fn an_unknown_session_is_not_removed(store: &dyn Store) {
     assert_fails!(remove_now(store, sample::session(1)), StoreError::NotFound { .. });
     let session = written(store, 1, Origin::Root, []);
     remove_now(store, session).expect("a free session can be removed");

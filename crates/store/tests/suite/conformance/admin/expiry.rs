@@ -6,10 +6,10 @@ use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{Batch, EvaluationStarted, JournalState, Origin, Position, SessionSummary};
 use backstitch_core::ports::{ClaimMode, Expiry, IndexedStatus, Store};
 use backstitch_core::time::{Clock as _, Timestamp};
+use backstitch_testkit::{block_on, sample};
 
 use super::super::{Writer, claim, first_batch_of};
 use super::HasAdmin;
-use crate::{block_on, sample};
 
 fn at(day: u64) -> Timestamp {
     sample::clock().now().saturating_add(Duration::from_secs(day * 24 * 60 * 60))
@@ -44,7 +44,7 @@ fn expired(one: &dyn HasAdmin, expiry: Expiry) -> Vec<SessionId> {
 }
 
 /// A session expires by the time of its last record and by its status, unless a process holds it.
-pub fn age_and_status_decide_about_expiry(one: &dyn HasAdmin, _: &dyn HasAdmin) {
+pub(crate) fn age_and_status_decide_about_expiry(one: &dyn HasAdmin, _: &dyn HasAdmin) {
     let store = one.store();
     let idle = summarized(store, 1, 1, JournalState::Idle, Origin::Root);
     let failed = summarized(store, 2, 1, JournalState::Failed, Origin::Root);
@@ -66,7 +66,7 @@ pub fn age_and_status_decide_about_expiry(one: &dyn HasAdmin, _: &dyn HasAdmin) 
 }
 
 /// A session stays if a fork of it stays, or if a sub-agent of it has not ended.
-pub fn what_others_need_does_not_expire(one: &dyn HasAdmin, _: &dyn HasAdmin) {
+pub(crate) fn what_others_need_does_not_expire(one: &dyn HasAdmin, _: &dyn HasAdmin) {
     let store = one.store();
     let call: CallId = sample::ids(9).next();
     let fork = |session| Origin::Fork { session, position: Position::new(1) };
@@ -90,7 +90,7 @@ pub fn what_others_need_does_not_expire(one: &dyn HasAdmin, _: &dyn HasAdmin) {
 }
 
 /// Nothing is known about the age of a session without a summary.
-pub fn a_session_that_is_not_indexed_does_not_expire(one: &dyn HasAdmin, _: &dyn HasAdmin) {
+pub(crate) fn a_session_that_is_not_indexed_does_not_expire(one: &dyn HasAdmin, _: &dyn HasAdmin) {
     let session = summarized(one.store(), 1, 1, JournalState::Idle, Origin::Root);
     continue_session(one.store(), session, sample::notes(["later"]));
     assert_eq!(block_on(one.store().unindexed(9)).expect("unindexed sessions are listed"), [session]);

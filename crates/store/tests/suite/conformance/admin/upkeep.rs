@@ -7,18 +7,18 @@ use backstitch_core::ports::{
     SqlValue, Store,
 };
 use backstitch_core::time::Clock as _;
+use backstitch_testkit::{block_on, sample};
 
 use super::super::index::{indexed, summary_at};
 use super::super::{Writer, object, records};
-use super::{HasAdmin, Rows, Scratch, supported, unsupported_operations, write, write_notes};
-use crate::{block_on, sample};
+use super::{HasAdmin, Rows, scratch, supported, unsupported_operations, write, write_notes};
 
 fn is_stored(store: &dyn Store, one: &Object) -> bool {
     object(store, one.id()).is_some()
 }
 
 /// A store without sessions has nothing to report.
-pub fn a_new_store_is_sound_and_empty(one: &dyn HasAdmin, _: &dyn HasAdmin) {
+pub(crate) fn a_new_store_is_sound_and_empty(one: &dyn HasAdmin, _: &dyn HasAdmin) {
     let admin = one.admin();
     let report = block_on(admin.verify()).expect("a store can be verified");
     assert!(report.is_sound(), "{:?}", report.findings);
@@ -36,7 +36,7 @@ pub fn a_new_store_is_sound_and_empty(one: &dyn HasAdmin, _: &dyn HasAdmin) {
 }
 
 /// Verification reads all sessions, records and objects, and finds nothing in a store that nobody damaged.
-pub fn verification_counts_what_is_stored(one: &dyn HasAdmin, _: &dyn HasAdmin) {
+pub(crate) fn verification_counts_what_is_stored(one: &dyn HasAdmin, _: &dyn HasAdmin) {
     let journals = [sample::every_kind(), sample::journal(3, 5)];
     journals.iter().for_each(|journal| write(one.store(), journal));
     let report = block_on(one.admin().verify()).expect("a store can be verified");
@@ -47,7 +47,7 @@ pub fn verification_counts_what_is_stored(one: &dyn HasAdmin, _: &dyn HasAdmin) 
 }
 
 /// Sizes are listed by session, in the order of creation, and by kind of object.
-pub fn sizes_are_those_of_the_sessions(one: &dyn HasAdmin, _: &dyn HasAdmin) {
+pub(crate) fn sizes_are_those_of_the_sessions(one: &dyn HasAdmin, _: &dyn HasAdmin) {
     let store = one.store();
     let second = write_notes(store, 2, &["one", "two"]);
     let mut writer = Writer::create(store, sample::session(1));
@@ -66,7 +66,7 @@ pub fn sizes_are_those_of_the_sessions(one: &dyn HasAdmin, _: &dyn HasAdmin) {
 }
 
 /// A collection deletes the objects that no record names, reports what a dry run reports, and keeps the others.
-pub fn a_collection_deletes_what_no_record_names(one: &dyn HasAdmin, _: &dyn HasAdmin) {
+pub(crate) fn a_collection_deletes_what_no_record_names(one: &dyn HasAdmin, _: &dyn HasAdmin) {
     let (store, admin) = (one.store(), one.admin());
     let (named, garbage) = (Object::blob(*b"named"), Object::blob(*b"garbage"));
     let mut writer = Writer::create(store, sample::session(1));
@@ -90,7 +90,7 @@ pub fn a_collection_deletes_what_no_record_names(one: &dyn HasAdmin, _: &dyn Has
 }
 
 /// A future that was never polled has done nothing.
-pub fn a_collection_that_is_dropped_deletes_nothing(one: &dyn HasAdmin, _: &dyn HasAdmin) {
+pub(crate) fn a_collection_that_is_dropped_deletes_nothing(one: &dyn HasAdmin, _: &dyn HasAdmin) {
     let garbage = Object::blob(*b"garbage");
     let mut writer = Writer::create(one.store(), sample::session(1));
     let mut batch = sample::notes(["brings an object"]);
@@ -101,7 +101,7 @@ pub fn a_collection_that_is_dropped_deletes_nothing(one: &dyn HasAdmin, _: &dyn 
 }
 
 /// A removed session is listed with the number of its records, also by verification.
-pub fn removed_sessions_are_listed_until_they_are_created_again(one: &dyn HasAdmin, _: &dyn HasAdmin) {
+pub(crate) fn removed_sessions_are_listed_until_they_are_created_again(one: &dyn HasAdmin, _: &dyn HasAdmin) {
     let (store, admin) = (one.store(), one.admin());
     let session = write_notes(store, 1, &["one", "two"]);
     let removal = Removal {
@@ -121,7 +121,7 @@ pub fn removed_sessions_are_listed_until_they_are_created_again(one: &dyn HasAdm
 }
 
 /// Deleting a snapshot deletes nothing else. It may be repeated, and the session has to exist.
-pub fn a_deleted_snapshot_leaves_the_journal(one: &dyn HasAdmin, _: &dyn HasAdmin) {
+pub(crate) fn a_deleted_snapshot_leaves_the_journal(one: &dyn HasAdmin, _: &dyn HasAdmin) {
     let (store, admin) = (one.store(), one.admin());
     let writer = Writer::create(store, sample::session(1));
     let (session, before) = (writer.session(), writer.records());
@@ -137,7 +137,7 @@ pub fn a_deleted_snapshot_leaves_the_journal(one: &dyn HasAdmin, _: &dyn HasAdmi
 }
 
 /// A statement returns rows up to a limit, reads the view of sessions, and changes nothing.
-pub fn sql_reads_and_does_nothing_else(one: &dyn HasAdmin, _: &dyn HasAdmin) {
+pub(crate) fn sql_reads_and_does_nothing_else(one: &dyn HasAdmin, _: &dyn HasAdmin) {
     let admin = one.admin();
     let session = indexed(one.store(), summary_at(sample::session(1), 1, "a mission")).session();
     let select = |sql: &str, parameters: &[SqlValue], rows: usize| {
@@ -166,9 +166,9 @@ pub fn sql_reads_and_does_nothing_else(one: &dyn HasAdmin, _: &dyn HasAdmin) {
 }
 
 /// A note about a file that is being written is not one about a remainder.
-pub fn what_a_living_process_writes_is_not_unfinished(one: &dyn HasAdmin, _: &dyn HasAdmin) {
-    let (scratch, admin) = (Scratch::new(), one.admin());
-    let place = scratch.at("export.partial-1");
+pub(crate) fn what_a_living_process_writes_is_not_unfinished(one: &dyn HasAdmin, _: &dyn HasAdmin) {
+    let (scratch, admin) = (scratch(), one.admin());
+    let place = scratch.path().join("export.partial-1");
     std::fs::write(&place, "a part").expect("a file can be written");
     let note = block_on(admin.note_unfinished(&place));
     assert!(!block_on(admin.unfinished()).contains(&place));
@@ -178,7 +178,7 @@ pub fn what_a_living_process_writes_is_not_unfinished(one: &dyn HasAdmin, _: &dy
 }
 
 /// What a store refuses as unsupported it refuses with a hint, and it is still sound.
-pub fn what_is_not_supported_has_a_code_and_a_hint(one: &dyn HasAdmin, two: &dyn HasAdmin) {
+pub(crate) fn what_is_not_supported_has_a_code_and_a_hint(one: &dyn HasAdmin, two: &dyn HasAdmin) {
     unsupported_operations(one, two);
     assert!(block_on(one.admin().verify()).expect("a store can be verified").is_sound());
 }

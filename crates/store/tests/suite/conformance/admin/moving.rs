@@ -2,16 +2,16 @@
 
 use backstitch_core::code::ErrorCode;
 use backstitch_core::ports::{SessionRole, TransferOutcome};
+use backstitch_testkit::{block_on, sample};
 
 use super::super::records;
-use super::{HasAdmin, Scratch, supported, value, write, write_notes};
-use crate::{block_on, sample};
+use super::{HasAdmin, scratch, supported, value, write, write_notes};
 
 /// A backup is written once, and nothing is overwritten.
-pub fn a_backup_is_a_new_file(one: &dyn HasAdmin, _: &dyn HasAdmin) {
+pub(crate) fn a_backup_is_a_new_file(one: &dyn HasAdmin, _: &dyn HasAdmin) {
     write(one.store(), &sample::journal(3, 5));
-    let (scratch, admin) = (Scratch::new(), one.admin());
-    let path = scratch.at("backup");
+    let (scratch, admin) = (scratch(), one.admin());
+    let path = scratch.path().join("backup");
     let Some(bytes) = value(block_on(admin.backup(&path, &mut |_| {}))) else { return };
     let found = std::fs::read(&path).expect("the backup is there");
     assert_eq!(found.len() as u64, bytes);
@@ -21,11 +21,11 @@ pub fn a_backup_is_a_new_file(one: &dyn HasAdmin, _: &dyn HasAdmin) {
 }
 
 /// Salvage copies a sound store completely, to a new file only.
-pub fn the_salvage_of_a_sound_store_is_complete(one: &dyn HasAdmin, _: &dyn HasAdmin) {
+pub(crate) fn the_salvage_of_a_sound_store_is_complete(one: &dyn HasAdmin, _: &dyn HasAdmin) {
     let journal = sample::journal(3, 5);
     write(one.store(), &journal);
-    let (scratch, admin) = (Scratch::new(), one.admin());
-    let path = scratch.at("salvaged");
+    let (scratch, admin) = (scratch(), one.admin());
+    let path = scratch.path().join("salvaged");
     let Some(report) = value(block_on(admin.salvage(&path))) else { return };
     assert!(report.is_complete() && path.exists());
     let sessions: Vec<_> = report.sessions.iter().map(|one| (one.session, one.records)).collect();
@@ -35,11 +35,11 @@ pub fn the_salvage_of_a_sound_store_is_complete(one: &dyn HasAdmin, _: &dyn HasA
 }
 
 /// A bundle holds a session as it is, and importing it twice changes nothing.
-pub fn a_bundle_moves_a_session(one: &dyn HasAdmin, two: &dyn HasAdmin) {
+pub(crate) fn a_bundle_moves_a_session(one: &dyn HasAdmin, two: &dyn HasAdmin) {
     let journal = sample::journal(3, 5);
     write(one.store(), &journal);
-    let scratch = Scratch::new();
-    let path = scratch.at("bundle");
+    let scratch = scratch();
+    let path = scratch.path().join("bundle");
     let exported = block_on(one.admin().export_bundle(journal.session, &path, &mut |_| {}));
     let Some(exported) = value(exported) else { return };
     assert_eq!(exported.bytes, std::fs::metadata(&path).expect("the bundle is there").len());
@@ -52,13 +52,14 @@ pub fn a_bundle_moves_a_session(one: &dyn HasAdmin, two: &dyn HasAdmin) {
         assert_eq!(imported.expect("a bundle can be imported").outcome(), outcome);
     }
     assert_eq!(records(two.store(), journal.session), records(one.store(), journal.session));
-    let unknown = block_on(one.admin().export_bundle(sample::session(9), &scratch.at("none"), &mut |_| {}));
+    let none = scratch.path().join("none");
+    let unknown = block_on(one.admin().export_bundle(sample::session(9), &none, &mut |_| {}));
     assert_eq!(unknown.expect_err("there is no such session").code(), ErrorCode::SessionNotFound);
-    assert!(!scratch.at("none").exists());
+    assert!(!none.exists());
 }
 
 /// A copy has the same records, and a longer journal extends it.
-pub fn a_copied_session_is_the_same(one: &dyn HasAdmin, two: &dyn HasAdmin) {
+pub(crate) fn a_copied_session_is_the_same(one: &dyn HasAdmin, two: &dyn HasAdmin) {
     let session = write_notes(one.store(), 1, &["one"]);
     let copy = || block_on(one.admin().copy_session(session, two.admin(), &mut |_| {}));
     let Some(report) = value(copy()) else { return };
@@ -71,7 +72,7 @@ pub fn a_copied_session_is_the_same(one: &dyn HasAdmin, two: &dyn HasAdmin) {
 }
 
 /// A session of the same id with other records is left as it is.
-pub fn another_session_of_the_same_id_is_a_conflict(one: &dyn HasAdmin, two: &dyn HasAdmin) {
+pub(crate) fn another_session_of_the_same_id_is_a_conflict(one: &dyn HasAdmin, two: &dyn HasAdmin) {
     let session = write_notes(one.store(), 1, &["one"]);
     write_notes(two.store(), 1, &["other"]);
     let before = records(two.store(), session);

@@ -13,9 +13,9 @@ use backstitch_core::journal::{
     SessionSummary, StopReason,
 };
 use backstitch_core::ports::{ClaimMode, SessionQuery, Store, StoreError};
+use backstitch_testkit::{block_on, sample};
 
 use super::{Writer, append, claim, first_batch, head};
-use crate::{block_on, sample};
 
 /// A summary of the session after so many records.
 pub(super) fn summary_at(session: SessionId, position: u64, mission: &str) -> SessionSummary {
@@ -63,7 +63,7 @@ fn listed(store: &dyn Store) -> Vec<SessionId> {
 }
 
 /// The summary of a batch is there when the batch is, and replaces the one before it.
-pub fn a_summary_is_stored_with_its_batch(store: &dyn Store) {
+pub(crate) fn a_summary_is_stored_with_its_batch(store: &dyn Store) {
     let session = sample::session(1);
     let mut writer = indexed(store, summary_at(session, 1, "created"));
     assert_eq!(mission(store, session).as_deref(), Some("created"));
@@ -76,7 +76,7 @@ pub fn a_summary_is_stored_with_its_batch(store: &dyn Store) {
 }
 
 /// After a batch without a summary the session has none, until one is put or comes with a later batch.
-pub fn a_batch_without_a_summary_leaves_its_session_unindexed(store: &dyn Store) {
+pub(crate) fn a_batch_without_a_summary_leaves_its_session_unindexed(store: &dyn Store) {
     let session = sample::session(1);
     let mut writer = Writer::create(store, session);
     let is_indexed = |expected: Option<&str>| {
@@ -96,7 +96,7 @@ pub fn a_batch_without_a_summary_leaves_its_session_unindexed(store: &dyn Store)
 }
 
 /// Whatever a batch is refused for, the summary before it stays.
-pub fn a_refused_batch_leaves_the_summary(store: &dyn Store) {
+pub(crate) fn a_refused_batch_leaves_the_summary(store: &dyn Store) {
     let session = sample::session(1);
     let mut writer = indexed(store, summary_at(session, 1, "before"));
     let fence = writer.claim.fence;
@@ -113,7 +113,7 @@ pub fn a_refused_batch_leaves_the_summary(store: &dyn Store) {
 }
 
 /// A batch whose summary describes another position, or another session, counts as one without a summary.
-pub fn a_summary_of_another_head_is_ignored(store: &dyn Store) {
+pub(crate) fn a_summary_of_another_head_is_ignored(store: &dyn Store) {
     let session = sample::session(1);
     let mut writer = indexed(store, summary_at(session, 1, "created"));
     for (start, wrong) in
@@ -131,7 +131,7 @@ pub fn a_summary_of_another_head_is_ignored(store: &dyn Store) {
 }
 
 /// Of summaries that are put, only one of the head is written; nothing is written for a session that does not exist.
-pub fn only_a_summary_of_the_head_is_put(store: &dyn Store) {
+pub(crate) fn only_a_summary_of_the_head_is_put(store: &dyn Store) {
     let session = sample::session(1);
     let mut writer = indexed(store, summary_at(session, 1, "created"));
     writer.append(summarized(session, 1, "carried")).expect("a summarized batch is appended");
@@ -147,7 +147,7 @@ pub fn only_a_summary_of_the_head_is_put(store: &dyn Store) {
 }
 
 /// A summary with every field filled is read as it was written, both ways.
-pub fn summaries_come_back_as_they_were_written(store: &dyn Store) {
+pub(crate) fn summaries_come_back_as_they_were_written(store: &dyn Store) {
     let (session, parent) = (sample::session(1), sample::session(9));
     let full = SessionSummary {
         state: JournalState::Paused,
@@ -181,7 +181,7 @@ pub fn summaries_come_back_as_they_were_written(store: &dyn Store) {
 }
 
 /// Sessions without a summary are listed in the order of creation, at most as many as asked for.
-pub fn unindexed_sessions_are_listed_in_order(store: &dyn Store) {
+pub(crate) fn unindexed_sessions_are_listed_in_order(store: &dyn Store) {
     let seeds = [5, 3, 8, 1];
     let created = seeds.map(|seed| Writer::create(store, sample::session(seed)).session());
     indexed(store, sample::summary(sample::session(4)));
@@ -194,7 +194,7 @@ pub fn unindexed_sessions_are_listed_in_order(store: &dyn Store) {
 }
 
 /// While batches are appended, each reader finds a summary, and it is that of a head between two moments.
-pub fn readers_see_the_summary_of_the_head(store: &dyn Store) {
+pub(crate) fn readers_see_the_summary_of_the_head(store: &dyn Store) {
     let session = sample::session(1);
     let mut writer = indexed(store, summary_at(session, 1, "created"));
     let done = AtomicBool::new(false);

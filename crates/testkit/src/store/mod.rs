@@ -1,3 +1,0 @@
-//! Shared code of the tests of stores.
-
-pub mod conformance;
