@@ -20,9 +20,10 @@ use std::time::{Duration, Instant};
 use backstitch_core::id::SessionId;
 use backstitch_core::ports::{ClaimMode, FenceToken, Owner, Process, SessionClaim, StoreError};
 use backstitch_core::time::Timestamp;
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, params};
 
 use super::error::Failure;
+use super::sql::{execute, first};
 use super::time::now;
 use super::{generation, private};
 
@@ -163,8 +164,7 @@ struct Latest {
 
 fn latest(connection: &Connection, session: SessionId) -> Result<Option<Latest>, Failure> {
     let sql = "SELECT fence, owner, host, pid, since FROM claims WHERE session = ?1";
-    let mut sql = connection.prepare_cached(sql)?;
-    let found = sql.query_row([session.to_string()], |row| {
+    first(connection, sql, [session.to_string()], |row| {
         let (host, pid): (Option<String>, Option<i64>) = (row.get(2)?, row.get(3)?);
         let since = row.get::<_, Option<String>>(4)?.and_then(|text| text.parse::<Timestamp>().ok());
         let pid = pid.and_then(|pid| u32::try_from(pid).ok());
@@ -174,8 +174,7 @@ fn latest(connection: &Connection, session: SessionId) -> Result<Option<Latest>,
             owner: row.get::<_, Option<String>>(1)?.map(Owner::new),
             process: process.map(|((host, pid), since)| Process { host, pid, since }),
         })
-    });
-    Ok(found.optional()?)
+    })
 }
 
 /// Owner of the latest claim, if its holder is alive.
@@ -227,7 +226,7 @@ pub(super) fn claim(
         VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     let values =
         params![session.to_string(), fence, owner.to_string(), host(), std::process::id(), now().to_string()];
-    connection.prepare_cached(sql).and_then(|mut sql| sql.execute(values))?;
+    execute(connection, sql, values)?;
     Ok((SessionClaim { session, fence: FenceToken(fence.cast_unsigned()), owner: owner.clone() }, held))
 }
 
@@ -238,9 +237,9 @@ pub(super) fn check_fence(
     name: &str,
     fence: FenceToken,
 ) -> Result<(), Failure> {
-    let mut sql = connection.prepare_cached("SELECT fence, owner FROM claims WHERE session = ?1")?;
+    let sql = "SELECT fence, owner FROM claims WHERE session = ?1";
     let claim: Option<(i64, Option<String>)> =
-        sql.query_row([name], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        first(connection, sql, [name], |row| Ok((row.get(0)?, row.get(1)?)))?;
     match claim {
         Some((latest, Some(_))) if latest.cast_unsigned() == fence.0 => Ok(()),
         claim => {
@@ -255,9 +254,7 @@ pub(super) fn release(connection: &Connection, session: SessionId, fence: FenceT
     let Ok(fence) = i64::try_from(fence.0) else { return Ok(()) };
     let sql = "UPDATE claims SET owner = NULL, host = NULL, pid = NULL, since = NULL
         WHERE session = ?1 AND fence = ?2 AND owner IS NOT NULL";
-    let values = params![session.to_string(), fence];
-    connection.prepare_cached(sql).and_then(|mut sql| sql.execute(values))?;
-    Ok(())
+    execute(connection, sql, params![session.to_string(), fence])
 }
 
 /// Returns whether a process of this machine has ended.

@@ -14,6 +14,7 @@ use super::error::Failure;
 use super::keys::number_of;
 use super::objects::{self, id_in};
 use super::read::{numbered_sessions, texts};
+use super::sql::rows;
 use crate::family::Origins;
 use crate::redaction::{Candidates, Contents};
 
@@ -38,9 +39,8 @@ impl SqliteContents<'_> {
     }
 
     fn inbox(&self, session: SessionId) -> Result<Vec<String>, Failure> {
-        let mut sql = self.0.prepare_cached("SELECT data FROM inbox WHERE session = ?1 ORDER BY id")?;
-        let rows = sql.query_map([session.to_string()], |row| row.get(0))?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        let sql = "SELECT data FROM inbox WHERE session = ?1 ORDER BY id";
+        rows(self.0, sql, [session.to_string()], |row| Ok(row.get(0)?))
     }
 
     fn find(&self, value: &SensitiveValue) -> Result<Candidates, Failure> {

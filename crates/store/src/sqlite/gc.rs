@@ -26,7 +26,7 @@ use super::erase::{self, OverwriteMode};
 use super::error::Failure;
 use super::objects::{self, PRUNED, all_stored};
 use super::reach::Walk;
-use super::read::session_in;
+use super::read::numbered_sessions;
 use super::retention::Files;
 use super::store::SqliteStore;
 use super::writer::transaction;
@@ -146,11 +146,7 @@ struct Sessions {
 impl Sessions {
     /// Reads new records of all journals and inboxes, and marks the objects that they name, except for roots.
     fn read_on(&mut self, connection: &Connection, walk: &mut Walk<'_>) -> Result<(), Failure> {
-        let mut sql = connection.prepare("SELECT id, session FROM sessions ORDER BY id")?;
-        let mut rows = sql.query([])?;
-        while let Some(row) = rows.next()? {
-            let number: i64 = row.get(0)?;
-            let session = session_in(row.get_ref(1)?)?;
+        for (number, session) in numbered_sessions(connection)? {
             if self.without.contains(&session) {
                 continue;
             }

@@ -5,6 +5,7 @@
 use rusqlite::Connection;
 
 use super::error::Failure;
+use super::sql::execute;
 
 /// Number of transactions so far that removed the content of objects.
 pub(super) fn current(connection: &Connection) -> Result<i64, Failure> {
@@ -14,6 +15,5 @@ pub(super) fn current(connection: &Connection) -> Result<i64, Failure> {
 
 /// Records that objects lost their content, in the transaction that removes it.
 pub(super) fn increment(connection: &Connection) -> Result<(), Failure> {
-    connection.execute("UPDATE counters SET value = value + 1 WHERE name = 'generation'", [])?;
-    Ok(())
+    execute(connection, "UPDATE counters SET value = value + 1 WHERE name = 'generation'", [])
 }

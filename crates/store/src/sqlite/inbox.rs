@@ -9,6 +9,7 @@ use rusqlite::{Connection, params};
 
 use super::error::Failure;
 use super::keys::number_of;
+use super::sql::{execute, rows};
 
 /// Maximum size of an item in bytes. Larger content belongs in an object.
 const MOST: usize = 16 << 20;
@@ -71,9 +72,7 @@ pub(super) fn waits(connection: &Connection, name: &str, item: InboxId) -> Resul
 /// Removes a pending item.
 pub(super) fn remove(connection: &Connection, item: InboxId) -> Result<(), Failure> {
     let sql = "DELETE FROM inbox WHERE id = ?1";
-    let id = item.0.cast_signed();
-    connection.prepare_cached(sql)?.execute([id])?;
-    Ok(())
+    execute(connection, sql, [item.0.cast_signed()])
 }
 
 /// Lists the pending items of a session, oldest first.
@@ -82,23 +81,16 @@ pub(super) fn list(
     session: SessionId,
 ) -> Result<Vec<(InboxId, InboxItem)>, Failure> {
     let sql = "SELECT id, kind, at, data FROM inbox WHERE session = ?1 ORDER BY id";
-    let mut sql = connection.prepare_cached(sql)?;
-    let mut rows = sql.query([session.to_string()])?;
-    let mut items = Vec::new();
-    while let Some(row) = rows.next()? {
-        let id = row.get::<_, i64>(0)?;
+    rows(connection, sql, [session.to_string()], |row| {
         let text = |index| row.get::<_, String>(index);
         let item = item(&text(1)?, &text(2)?, &text(3)?).map_err(|source| StoreError::Corrupt { source })?;
-        items.push((InboxId(id.cast_unsigned()), item));
-    }
-    Ok(items)
+        Ok((InboxId(row.get::<_, i64>(0)?.cast_unsigned()), item))
+    })
 }
 
 /// Returns the stored JSON of all items of all sessions.
 pub(super) fn texts(connection: &Connection) -> Result<Vec<String>, Failure> {
-    let mut sql = connection.prepare("SELECT data FROM inbox ORDER BY id")?;
-    let rows = sql.query_map([], |row| row.get(0))?;
-    Ok(rows.collect::<Result<_, _>>()?)
+    rows(connection, "SELECT data FROM inbox ORDER BY id", [], |row| Ok(row.get(0)?))
 }
 
 fn item(kind: &str, at: &str, data: &str) -> Result<InboxItem, BoxError> {

@@ -10,11 +10,12 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::SessionSummary;
 use backstitch_core::ports::{OriginKind, StoreError};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, params};
 
 use super::error::Failure;
 use super::keys::{end_of, number_of};
 use super::read::session_in;
+use super::sql::{execute, first, rows};
 use super::store::SqliteStore;
 use super::writer::transaction;
 
@@ -84,12 +85,10 @@ impl PreparedSummary {
             self.parent,
             self.text
         ];
-        connection.prepare_cached(sql)?.execute(values)?;
+        execute(connection, sql, values)?;
         let sql = "INSERT OR IGNORE INTO tags (key, value, session) VALUES (?1, ?2, ?3)";
-        for (key, value) in &self.summary.tags {
-            connection.prepare_cached(sql)?.execute(params![key, value, number])?;
-        }
-        Ok(())
+        let mut tags = self.summary.tags.iter();
+        tags.try_for_each(|(key, value)| execute(connection, sql, params![key, value, number]))
     }
 
     /// Columns that repeat what the summary says.
@@ -123,10 +122,9 @@ impl PreparedSummary {
 /// Deletes the summary of a session, which then counts as not indexed.
 pub(super) fn forget(connection: &Connection, number: i64) -> Result<(), Failure> {
     let sql = "DELETE FROM summaries WHERE session = ?1";
-    connection.prepare_cached(sql)?.execute([number])?;
+    execute(connection, sql, [number])?;
     // Tags may be left without their summary only by damage.
-    connection.prepare_cached("DELETE FROM tags WHERE session = ?1")?.execute([number])?;
-    Ok(())
+    execute(connection, "DELETE FROM tags WHERE session = ?1", [number])
 }
 
 /// Reads the summary of a session, or `None` if it has no current one. Fails with `DamagedSummary` if columns or
@@ -136,17 +134,16 @@ pub(super) fn get(connection: &Connection, session: SessionId) -> Result<Option<
     let sql =
         "SELECT summary, position, created_at, updated_at, state, outcome, agent, workspace, origin, parent
         FROM summaries WHERE session = ?1 AND version >= ?2";
-    let mut sql = connection.prepare_cached(sql)?;
-    let found = sql.query_row(params![number, SessionSummary::VERSION], |row| {
+    let found = first(connection, sql, params![number, SessionSummary::VERSION], |row| {
         let columns = (2..10).map(|index| row.get(index)).collect::<Result<Vec<Option<String>>, _>>()?;
         Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, columns))
-    });
-    let Some((text, position, columns)) = found.optional()? else { return Ok(None) };
+    })?;
+    let Some((text, position, columns)) = found else { return Ok(None) };
     let summary = decode(session, ValueRef::from(text.as_str()))?;
     let expected = PreparedSummary::new(&summary)?.columns();
-    let mut sql = connection.prepare_cached("SELECT key, value FROM tags WHERE session = ?1")?;
-    let tags = sql.query_map([number], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let tags: BTreeMap<String, String> = tags.collect::<Result<_, _>>()?;
+    let sql = "SELECT key, value FROM tags WHERE session = ?1";
+    let tags: BTreeMap<String, String> =
+        rows(connection, sql, [number], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let position = position.cast_unsigned();
     if columns != expected || position != summary.position.number() || tags != summary.tags {
         return Err(StoreError::DamagedSummary { session }.into());
@@ -171,9 +168,7 @@ impl SqliteStore {
 pub(super) fn strays(connection: &Connection) -> Result<Vec<i64>, Failure> {
     let sql = "SELECT session FROM summaries WHERE session NOT IN (SELECT id FROM sessions)
         UNION SELECT session FROM tags WHERE session NOT IN (SELECT id FROM sessions)";
-    let mut sql = connection.prepare(sql)?;
-    let found = sql.query_map([], |row| row.get(0))?;
-    Ok(found.collect::<Result<_, _>>()?)
+    rows(connection, sql, [], |row| Ok(row.get(0)?))
 }
 
 /// Decodes a stored summary.
@@ -189,12 +184,6 @@ pub(super) fn unindexed(connection: &Connection, limit: usize) -> Result<Vec<Ses
     let sql = "SELECT session FROM sessions NOT INDEXED WHERE NOT EXISTS
         (SELECT 1 FROM summaries WHERE summaries.session = sessions.id AND version >= ?1)
         ORDER BY id LIMIT ?2";
-    let mut sql = connection.prepare_cached(sql)?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut rows = sql.query(params![SessionSummary::VERSION, limit])?;
-    let mut sessions = Vec::new();
-    while let Some(row) = rows.next()? {
-        sessions.push(session_in(row.get_ref(0)?)?);
-    }
-    Ok(sessions)
+    rows(connection, sql, params![SessionSummary::VERSION, limit], |row| session_in(row.get_ref(0)?))
 }

@@ -3,10 +3,11 @@
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::Position;
 use backstitch_core::ports::{Damage, StoreError};
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::Connection;
 
 use super::chain::Checksum;
 use super::error::Failure;
+use super::sql::first;
 
 /// Maximum number of records of a session. A record's key holds its position in the low 32 bits and the
 /// session's number above them.
@@ -35,8 +36,7 @@ pub(super) fn position_of(key: i64) -> Position {
 
 /// Number of a session, or `None` if it does not exist.
 pub(super) fn number_of(connection: &Connection, name: &str) -> Result<Option<i64>, Failure> {
-    let mut sql = connection.prepare_cached("SELECT id FROM sessions WHERE session = ?1")?;
-    Ok(sql.query_row([name], |row| row.get(0)).optional()?)
+    first(connection, "SELECT id FROM sessions WHERE session = ?1", [name], |row| row.get(0))
 }
 
 /// Position after the last record, and the checksum of that record.

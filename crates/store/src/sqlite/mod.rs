@@ -11,6 +11,7 @@
 //! | `open`, `schema`, `options`, `private` | create and migrate the file |
 //! | `writer`, `slot`, `watch` | group commit, only to files that are still in place |
 //! | `admin` | the second port |
+//! | `sql` | statements in one call |
 //! | `append`, `read`, `keys`, `chain` | journals and their checksums |
 //! | `objects`, `snapshots`, `inbox` | all other data |
 //! | `claims` | claims to sessions, and liveness of their holders |
@@ -66,6 +67,7 @@ mod select;
 mod size;
 mod slot;
 mod snapshots;
+mod sql;
 mod store;
 mod time;
 mod unfinished;

@@ -11,9 +11,10 @@ use std::sync::{Mutex, PoisonError};
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::StoreError;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, params};
 
 use super::error::Failure;
+use super::sql::{execute, first, rows};
 
 /// Maximum size of a stored object in bytes: SQLite's limit for a value, less some room for the rest of the
 /// row.
@@ -103,8 +104,7 @@ impl CompressedObject {
         let length = self.object.bytes().len() as u64;
         let values =
             params![&id.as_bytes()[..], word_of(self.object.kind()), length.cast_signed(), encoding, content];
-        connection.prepare_cached(sql)?.execute(values)?;
-        Ok(())
+        execute(connection, sql, values)
     }
 }
 
@@ -145,8 +145,8 @@ impl Presence {
 
 /// Looks up the state of an object.
 pub(super) fn presence(connection: &Connection, id: ObjectId) -> Result<Presence, Failure> {
-    let mut sql = connection.prepare_cached("SELECT encoding FROM objects WHERE id = ?1")?;
-    let encoding: Option<i64> = sql.query_row([&id.as_bytes()[..]], |row| row.get(0)).optional()?;
+    let sql = "SELECT encoding FROM objects WHERE id = ?1";
+    let encoding: Option<i64> = first(connection, sql, [&id.as_bytes()[..]], |row| row.get(0))?;
     Ok(match encoding {
         None => Presence::Absent,
         Some(PRUNED) => Presence::Pruned,
@@ -159,8 +159,7 @@ pub(super) fn presence(connection: &Connection, id: ObjectId) -> Result<Presence
 /// Kind of an object, or `None` if it has no stored content.
 pub(super) fn stored_kind(connection: &Connection, id: ObjectId) -> Result<Option<ObjectKind>, Failure> {
     let sql = "SELECT kind FROM objects WHERE id = ?1 AND content IS NOT NULL";
-    let mut sql = connection.prepare_cached(sql)?;
-    let word: Option<i64> = sql.query_row([&id.as_bytes()[..]], |row| row.get(0)).optional()?;
+    let word: Option<i64> = first(connection, sql, [&id.as_bytes()[..]], |row| row.get(0))?;
     let unknown = || StoreError::DamagedObject { object: id, reason: "its kind is unknown".to_owned() };
     Ok(word.map(|word| kind_of(word).ok_or_else(unknown)).transpose()?)
 }
@@ -169,9 +168,7 @@ pub(super) fn stored_kind(connection: &Connection, id: ObjectId) -> Result<Optio
 pub(super) fn leave_mark(connection: &Connection, id: ObjectId, reason: i64) -> Result<(), Failure> {
     let sql = "INSERT INTO objects (id, kind, length, encoding, content) VALUES (?1, 1, 0, ?2, NULL)
         ON CONFLICT (id) DO UPDATE SET encoding = excluded.encoding, content = NULL";
-    let values = params![&id.as_bytes()[..], reason];
-    connection.prepare_cached(sql)?.execute(values)?;
-    Ok(())
+    execute(connection, sql, params![&id.as_bytes()[..], reason])
 }
 
 /// Reads an object and verifies its hash.
@@ -225,9 +222,9 @@ pub(super) struct StoredSize {
 /// Looks up the size of an object, or returns `None` if it has no stored content.
 pub(super) fn stored_size(connection: &Connection, id: ObjectId) -> Result<Option<StoredSize>, Failure> {
     let sql = "SELECT kind, length, length(content) FROM objects WHERE id = ?1 AND content IS NOT NULL";
-    let mut sql = connection.prepare_cached(sql)?;
-    let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-    let found: Option<(i64, i64, i64)> = sql.query_row([&id.as_bytes()[..]], row).optional()?;
+    let found: Option<(i64, i64, i64)> = first(connection, sql, [&id.as_bytes()[..]], |row| {
+        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+    })?;
     let Some((kind, length, stored)) = found else { return Ok(None) };
     let damaged = |reason: &str| StoreError::DamagedObject { object: id, reason: reason.to_owned() };
     let kind = kind_of(kind).ok_or_else(|| damaged("its kind is unknown"))?;
@@ -238,15 +235,11 @@ pub(super) fn stored_size(connection: &Connection, id: ObjectId) -> Result<Optio
 /// Lists all objects with content: id, kind and stored size.
 pub(super) fn all_stored(connection: &Connection) -> Result<Vec<(ObjectId, ObjectKind, u64)>, Failure> {
     let sql = "SELECT id, kind, length(content) FROM objects WHERE content IS NOT NULL ORDER BY number";
-    let mut sql = connection.prepare(sql)?;
-    let mut rows = sql.query([])?;
-    let mut all = Vec::new();
-    while let Some(row) = rows.next()? {
-        let id = id_in(row.get_ref(0)?)?;
+    rows(connection, sql, [], |row| {
         let (kind, bytes): (i64, i64) = (row.get(1)?, row.get(2)?);
-        all.push((id, kind_of(kind).unwrap_or(ObjectKind::Blob), bytes.cast_unsigned()));
-    }
-    Ok(all)
+        let kind = kind_of(kind).unwrap_or(ObjectKind::Blob);
+        Ok((id_in(row.get_ref(0)?)?, kind, bytes.cast_unsigned()))
+    })
 }
 
 /// Decodes an object id that is stored as bytes.

@@ -6,9 +6,10 @@
 use std::collections::{HashMap, HashSet};
 
 use backstitch_core::ports::Owner;
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::{Connection, Row};
 
 use super::error::Failure;
+use super::sql::{first, rows};
 
 /// How many sessions a page has at least if claims and inboxes are read first.
 const MANY: usize = 500;
@@ -18,6 +19,12 @@ const MANY: usize = 500;
 pub(super) struct HeldClaim {
     pub(super) fence: i64,
     pub(super) owner: Owner,
+}
+
+impl HeldClaim {
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self { fence: row.get(0)?, owner: Owner::new(row.get::<_, String>(1)?) })
+    }
 }
 
 /// Where the presence of sessions is looked up.
@@ -34,14 +41,9 @@ impl<'a> Presences<'a> {
         if sessions < MANY {
             return Ok(Self::Stored(connection));
         }
-        let mut sql =
-            connection.prepare_cached("SELECT session, fence, owner FROM claims WHERE owner IS NOT NULL")?;
-        let held = sql.query_map([], |row| {
-            Ok((row.get(0)?, HeldClaim { fence: row.get(1)?, owner: Owner::new(row.get::<_, String>(2)?) }))
-        })?;
-        let held = held.collect::<Result<_, _>>()?;
-        let mut sql = connection.prepare_cached("SELECT DISTINCT session FROM inbox")?;
-        let waiting = sql.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        let sql = "SELECT fence, owner, session FROM claims WHERE owner IS NOT NULL";
+        let held = rows(connection, sql, [], |row| Ok((row.get(2)?, HeldClaim::read(row)?)))?;
+        let waiting = rows(connection, "SELECT DISTINCT session FROM inbox", [], |row| Ok(row.get(0)?))?;
         Ok(Self::Loaded { held, waiting })
     }
 
@@ -51,10 +53,7 @@ impl<'a> Presences<'a> {
             Self::Loaded { held, .. } => Ok(held.get(session).cloned()),
             Self::Stored(connection) => {
                 let sql = "SELECT fence, owner FROM claims WHERE session = ?1 AND owner IS NOT NULL";
-                let found = connection.prepare_cached(sql)?.query_row([session], |row| {
-                    Ok(HeldClaim { fence: row.get(0)?, owner: Owner::new(row.get::<_, String>(1)?) })
-                });
-                Ok(found.optional()?)
+                first(connection, sql, [session], HeldClaim::read)
             }
         }
     }

@@ -13,6 +13,7 @@ use super::error::Failure;
 use super::keys::{end_of, key_of, last_key, number_of, position_of};
 use super::redactions;
 use super::row::{RowContext, TEXT_COLUMNS, text_in};
+use super::sql::rows;
 
 /// Number of a session; fails with `NotFound` if there is none.
 fn existing(connection: &Connection, session: SessionId) -> Result<i64, Failure> {
@@ -27,26 +28,13 @@ pub(super) fn head(connection: &Connection, session: SessionId) -> Result<Positi
 
 /// Lists all sessions in the order of creation.
 pub(super) fn sessions(connection: &Connection) -> Result<Vec<SessionId>, Failure> {
-    let mut sql = connection.prepare_cached("SELECT session FROM sessions ORDER BY id")?;
-    let mut rows = sql.query([])?;
-    let mut sessions = Vec::new();
-    while let Some(row) = rows.next()? {
-        sessions.push(session_in(row.get_ref(0)?)?);
-    }
-    Ok(sessions)
+    rows(connection, "SELECT session FROM sessions ORDER BY id", [], |row| session_in(row.get_ref(0)?))
 }
 
 /// Lists all sessions with their numbers.
 pub(super) fn numbered_sessions(connection: &Connection) -> Result<Vec<(i64, SessionId)>, Failure> {
     let sql = "SELECT id, session FROM sessions NOT INDEXED ORDER BY id";
-    let mut sql = connection.prepare(sql)?;
-    let mut rows = sql.query([])?;
-    let mut sessions = Vec::new();
-    while let Some(row) = rows.next()? {
-        let session = session_in(row.get_ref(1)?)?;
-        sessions.push((row.get(0)?, session));
-    }
-    Ok(sessions)
+    rows(connection, sql, [], |row| Ok((row.get(0)?, session_in(row.get_ref(1)?)?)))
 }
 
 /// Numbers of all sessions that have records.

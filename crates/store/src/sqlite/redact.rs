@@ -34,9 +34,10 @@ use super::erase::{erase, overwriting};
 use super::error::Failure;
 use super::objects::{self, CompressedObject, REDACTED};
 use super::read::{self, numbered_sessions, texts};
+use super::sql::{execute, rows};
 use super::store::SqliteStore;
 use super::writer::transaction;
-use super::{generation, redactions};
+use super::{generation, index, redactions};
 use crate::redaction::{Contents as _, Plan};
 
 /// Number of records that are read at once.
@@ -250,11 +251,9 @@ fn report_of(plan: &Plan) -> RedactionReport {
 }
 
 /// Deletes what repeats the journal of a session.
-fn forget(connection: &Connection, number: i64) -> Result<(), Failure> {
-    for table in ["snapshots", "summaries", "tags"] {
-        connection.execute(&format!("DELETE FROM {table} WHERE session = ?1"), [number])?;
-    }
-    Ok(())
+pub(super) fn forget(connection: &Connection, number: i64) -> Result<(), Failure> {
+    execute(connection, "DELETE FROM snapshots WHERE session = ?1", [number])?;
+    index::forget(connection, number)
 }
 
 /// Redacted copies of objects, as the `redacted` records of the family name them. A copy may have been
@@ -367,21 +366,17 @@ fn changed_items(
     session: SessionId,
     value: &SensitiveValue,
 ) -> Result<BTreeMap<i64, String>, Failure> {
-    let mut sql = connection.prepare("SELECT id, data FROM inbox WHERE session = ?1")?;
-    let mut rows = sql.query([session.to_string()])?;
-    let mut changed = BTreeMap::new();
-    while let Some(row) = rows.next()? {
-        let data: String = row.get(1)?;
-        let redacted = redact_inbox_data(&data, value).filter(|redacted| redacted.replacements > 0);
-        changed.extend(redacted.map(|redacted| Ok::<_, Failure>((row.get(0)?, redacted.text))).transpose()?);
-    }
-    Ok(changed)
+    let sql = "SELECT id, data FROM inbox WHERE session = ?1";
+    let items: Vec<(i64, String)> =
+        rows(connection, sql, [session.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let redacted = items.into_iter().filter_map(|(id, data)| {
+        let redacted = redact_inbox_data(&data, value).filter(|redacted| redacted.replacements > 0)?;
+        Some((id, redacted.text))
+    });
+    Ok(redacted.collect())
 }
 
 fn write_items(connection: &Connection, items: &BTreeMap<i64, String>) -> Result<(), Failure> {
-    let mut sql = connection.prepare_cached("UPDATE inbox SET data = ?2 WHERE id = ?1")?;
-    for (id, data) in items {
-        sql.execute(params![id, data])?;
-    }
-    Ok(())
+    let sql = "UPDATE inbox SET data = ?2 WHERE id = ?1";
+    items.iter().try_for_each(|(id, data)| execute(connection, sql, params![id, data]))
 }

@@ -8,17 +8,18 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Position, Record, RecordBody, RecordsRedacted};
 use backstitch_core::ports::StoreError;
 use backstitch_core::time::Timestamp;
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, params};
 
 use super::chain::Checksum;
 use super::error::Failure;
 use super::keys::{MOST_RECORDS, end_of, first_key, key_of, last_key, position_of};
 use super::row::{RecordRow, RowContext, detach_next};
+use super::sql::{execute, first, rows};
 
 /// Returns whether a text is the replacement of the record with this key.
 pub(super) fn is_replacement(connection: &Connection, key: i64, text: &[u8]) -> Result<bool, Failure> {
-    let mut sql = connection.prepare_cached("SELECT checksum FROM redactions WHERE record = ?1")?;
-    let stored: Option<Vec<u8>> = sql.query_row([key], |row| row.get(0)).optional()?;
+    let sql = "SELECT checksum FROM redactions WHERE record = ?1";
+    let stored: Option<Vec<u8>> = first(connection, sql, [key], |row| row.get(0))?;
     Ok(stored.is_some_and(|stored| Checksum::stored(&stored) == Some(Checksum::alone(text))))
 }
 
@@ -42,8 +43,7 @@ pub(super) fn replace(
 fn note(connection: &Connection, key: i64, text: &str, at: Timestamp) -> Result<(), Failure> {
     let sql = "INSERT OR REPLACE INTO redactions (record, checksum, at) VALUES (?1, ?2, ?3)";
     let checksum = Checksum::alone(text.as_bytes());
-    connection.prepare_cached(sql)?.execute(params![key, checksum.as_bytes(), at.to_string()])?;
-    Ok(())
+    execute(connection, sql, params![key, checksum.as_bytes(), at.to_string()])
 }
 
 /// Copies the note of a record to another store, if there is one.
@@ -52,8 +52,8 @@ pub(super) fn copy_note(
     (new, new_key): (&Connection, i64),
     text: &str,
 ) -> Result<(), Failure> {
-    let mut sql = old.prepare_cached("SELECT at FROM redactions WHERE record = ?1")?;
-    let at: Option<String> = sql.query_row([old_key], |row| row.get(0)).optional()?;
+    let sql = "SELECT at FROM redactions WHERE record = ?1";
+    let at: Option<String> = first(old, sql, [old_key], |row| row.get(0))?;
     match at.and_then(|at| at.parse().ok()) {
         Some(at) => note(new, new_key, text, at),
         None => Ok(()),
@@ -63,16 +63,13 @@ pub(super) fn copy_note(
 /// Positions of the replaced records of a session.
 pub(super) fn positions(connection: &Connection, number: i64) -> Result<Vec<Position>, Failure> {
     let sql = "SELECT record FROM redactions WHERE record BETWEEN ?1 AND ?2 ORDER BY record";
-    let mut sql = connection.prepare_cached(sql)?;
-    let rows = sql.query_map([first_key(number), last_key(number)], |row| row.get(0))?;
-    Ok(rows.map(|key| key.map(position_of)).collect::<Result<_, _>>()?)
+    rows(connection, sql, [first_key(number), last_key(number)], |row| Ok(position_of(row.get(0)?)))
 }
 
 /// Deletes the notes about a session's records.
 pub(super) fn delete(connection: &Connection, number: i64) -> Result<(), Failure> {
     let sql = "DELETE FROM redactions WHERE record BETWEEN ?1 AND ?2";
-    connection.prepare_cached(sql)?.execute([first_key(number), last_key(number)])?;
-    Ok(())
+    execute(connection, sql, [first_key(number), last_key(number)])
 }
 
 /// Number of notes about records that do not exist.

@@ -2,18 +2,17 @@
 
 use backstitch_core::id::SessionId;
 use backstitch_core::ports::RemovedSession;
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, params};
 
 use super::error::Failure;
 use super::keys::{first_key, last_key};
 use super::read::session_in;
+use super::sql::{first, rows};
 
 /// Numbers of removed sessions whose records are not deleted yet.
 pub(super) fn pending(connection: &Connection) -> Result<Vec<i64>, Failure> {
-    let mut sql =
-        connection.prepare("SELECT number FROM removals WHERE number IS NOT NULL ORDER BY number")?;
-    let rows = sql.query_map([], |row| row.get(0))?;
-    Ok(rows.collect::<Result<_, _>>()?)
+    let sql = "SELECT number FROM removals WHERE number IS NOT NULL ORDER BY number";
+    rows(connection, sql, [], |row| Ok(row.get(0)?))
 }
 
 /// Deletes records of a removed session, up to `limit` bytes. Returns whether none is left. The caller has
@@ -55,8 +54,7 @@ fn delete_all_records(connection: &Connection, number: i64) -> Result<(), Failur
 /// Forgets the removal of a session that is created again. The caller has begun a transaction.
 pub(super) fn forget(connection: &Connection, name: &str) -> Result<(), Failure> {
     let sql = "DELETE FROM removals WHERE session = ?1 RETURNING number";
-    let mut sql = connection.prepare_cached(sql)?;
-    let pending: Option<Option<i64>> = sql.query_row([name], |row| row.get(0)).optional()?;
+    let pending: Option<Option<i64>> = first(connection, sql, [name], |row| row.get(0))?;
     match pending.flatten() {
         Some(number) => delete_all_records(connection, number),
         None => Ok(()),
@@ -66,19 +64,15 @@ pub(super) fn forget(connection: &Connection, name: &str) -> Result<(), Failure>
 /// Time at which a session was removed.
 pub(super) fn removed_at(connection: &Connection, session: SessionId) -> Result<Option<String>, Failure> {
     let sql = "SELECT at FROM removals WHERE session = ?1";
-    Ok(connection.query_row(sql, [session.to_string()], |row| row.get(0)).optional()?)
+    first(connection, sql, [session.to_string()], |row| row.get(0))
 }
 
 /// All removed sessions with their numbers of records.
 pub(super) fn all(connection: &Connection) -> Result<Vec<RemovedSession>, Failure> {
-    let mut sql = connection.prepare("SELECT session, records FROM removals ORDER BY at, session")?;
-    let mut rows = sql.query([])?;
-    let mut removed = Vec::new();
-    while let Some(row) = rows.next()? {
+    rows(connection, "SELECT session, records FROM removals ORDER BY at, session", [], |row| {
         let session = session_in(row.get_ref(0)?)?;
-        removed.push(RemovedSession { session, records: row.get::<_, i64>(1)?.cast_unsigned() });
-    }
-    Ok(removed)
+        Ok(RemovedSession { session, records: row.get::<_, i64>(1)?.cast_unsigned() })
+    })
 }
 
 /// Copies the notes of removed sessions to another store.

@@ -30,9 +30,10 @@ use super::keys::{end_of, number_of};
 use super::objects::{self, all_stored, id_in};
 use super::read::{self, numbered_sessions};
 use super::removals::{delete_records, removed_at};
+use super::sql::{execute, rows};
 use super::store::SqliteStore;
 use super::writer::transaction;
-use super::{redactions, removals};
+use super::{redact, redactions, removals};
 use crate::family::is_open;
 use crate::redaction::Contents as _;
 use crate::references::{References, below, named_in_manifest};
@@ -152,25 +153,18 @@ fn removed_with(connection: &Connection, removal: &Removal) -> Result<Vec<Remove
 fn unlist(connection: &Connection, one: &RemovedSession, at: Timestamp) -> Result<(), Failure> {
     let name = one.session.to_string();
     let Some(number) = number_of(connection, &name)? else { return Ok(()) };
-    for table in ["snapshots", "summaries", "tags"] {
-        connection.execute(&format!("DELETE FROM {table} WHERE session = ?1"), [number])?;
-    }
+    redact::forget(connection, number)?;
     connection.execute("DELETE FROM inbox WHERE session = ?1", [&name])?;
     redactions::delete(connection, number)?;
     connection.execute("DELETE FROM sessions WHERE id = ?1", [number])?;
     let sql = "INSERT OR REPLACE INTO removals (session, at, records, number) VALUES (?1, ?2, ?3, ?4)";
-    connection.execute(sql, params![name, at.to_string(), one.records.cast_signed(), number])?;
-    Ok(())
+    execute(connection, sql, params![name, at.to_string(), one.records.cast_signed(), number])
 }
 
 /// Marks of objects without content that nothing names any more.
 fn unused_marks(connection: &Connection) -> Result<BTreeSet<ObjectId>, Failure> {
-    let mut unused = BTreeSet::new();
-    let mut sql = connection.prepare("SELECT id FROM objects WHERE content IS NULL")?;
-    let mut rows = sql.query([])?;
-    while let Some(row) = rows.next()? {
-        unused.insert(id_in(row.get_ref(0)?)?);
-    }
+    let sql = "SELECT id FROM objects WHERE content IS NULL";
+    let mut unused: BTreeSet<ObjectId> = rows(connection, sql, [], |row| id_in(row.get_ref(0)?))?;
     if unused.is_empty() {
         return Ok(unused);
     }
@@ -201,9 +195,6 @@ fn unused_marks(connection: &Connection) -> Result<BTreeSet<ObjectId>, Failure> 
 
 /// Deletes marks that are still without content.
 fn delete_marks(connection: &Connection, marks: &BTreeSet<ObjectId>) -> Result<(), Failure> {
-    let mut sql = connection.prepare_cached("DELETE FROM objects WHERE id = ?1 AND content IS NULL")?;
-    for id in marks {
-        sql.execute([&id.as_bytes()[..]])?;
-    }
-    Ok(())
+    let sql = "DELETE FROM objects WHERE id = ?1 AND content IS NULL";
+    marks.iter().try_for_each(|id| execute(connection, sql, [&id.as_bytes()[..]]))
 }

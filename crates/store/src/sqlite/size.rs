@@ -8,7 +8,8 @@ use super::error::Failure;
 use super::keys::{first_key, last_key};
 use super::objects;
 use super::private::beside;
-use super::read::session_in;
+use super::read::numbered_sessions;
+use super::sql::rows;
 use super::store::SqliteStore;
 
 impl SqliteStore {
@@ -26,16 +27,12 @@ impl SqliteStore {
 
 fn sessions(connection: &Connection) -> Result<Vec<SessionSize>, Failure> {
     let mut sizes = Vec::new();
-    let mut sql = connection.prepare("SELECT id, session FROM sessions ORDER BY id")?;
-    let mut rows = sql.query([])?;
     let mut records = connection.prepare(
         "SELECT count(*), coalesce(sum(octet_length(record)), 0) FROM records WHERE id BETWEEN ?1 AND ?2",
     )?;
     let mut snapshot =
         connection.prepare("SELECT coalesce(sum(length(content)), 0) FROM snapshots WHERE session = ?1")?;
-    while let Some(row) = rows.next()? {
-        let number: i64 = row.get(0)?;
-        let session = session_in(row.get_ref(1)?)?;
+    for (number, session) in numbered_sessions(connection)? {
         let (count, text): (i64, i64) =
             records.query_row([first_key(number), last_key(number)], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let snapshot: i64 = snapshot.query_row([number], |row| row.get(0))?;
@@ -52,13 +49,9 @@ fn sessions(connection: &Connection) -> Result<Vec<SessionSize>, Failure> {
 fn by_kind(connection: &Connection) -> Result<Vec<ObjectsSize>, Failure> {
     let sql = "SELECT kind, count(*), sum(length), sum(length(content)) FROM objects
         WHERE content IS NOT NULL GROUP BY kind ORDER BY kind";
-    let mut sql = connection.prepare(sql)?;
-    let mut rows = sql.query([])?;
-    let mut sizes = Vec::new();
-    while let Some(row) = rows.next()? {
+    rows(connection, sql, [], |row| {
         let number = |index| row.get::<_, i64>(index).map(i64::cast_unsigned);
         let kind = objects::kind_of(row.get(0)?).unwrap_or(ObjectKind::Blob);
-        sizes.push(ObjectsSize { kind, objects: number(1)?, content: number(2)?, stored: number(3)? });
-    }
-    Ok(sizes)
+        Ok(ObjectsSize { kind, objects: number(1)?, content: number(2)?, stored: number(3)? })
+    })
 }

@@ -10,6 +10,7 @@ use super::claims::check_fence;
 use super::error::Failure;
 use super::keys::{end_of, number_of};
 use super::objects::{Packer, unpack};
+use super::sql::execute;
 use super::store::SqliteStore;
 use super::writer::transaction;
 
@@ -61,8 +62,7 @@ impl PreparedSnapshot {
         let position = self.position.number().cast_signed();
         let values =
             params![number, position, self.checksum.as_bytes(), self.length.cast_signed(), self.packed];
-        connection.prepare_cached(sql).and_then(|mut sql| sql.execute(values))?;
-        Ok(())
+        execute(connection, sql, values)
     }
 }
 
@@ -73,8 +73,7 @@ impl SqliteStore {
             transaction(connection, || {
                 let number = number_of(connection, &session.to_string())?;
                 let number = number.ok_or(StoreError::NotFound { session })?;
-                connection.execute("DELETE FROM snapshots WHERE session = ?1", [number])?;
-                Ok(())
+                execute(connection, "DELETE FROM snapshots WHERE session = ?1", [number])
             })
         })
     }

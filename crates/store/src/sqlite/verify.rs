@@ -16,6 +16,7 @@ use super::error::{Failure, chain_of};
 use super::objects::{self, Presence, id_in, presence};
 use super::reach::Walk;
 use super::read::{numbered_sessions, numbers_with_records, texts};
+use super::sql::rows;
 use super::store::SqliteStore;
 use super::{inbox, index, redactions, removals, snapshots};
 use crate::references::References;
@@ -202,13 +203,7 @@ fn check_index(connection: &Connection, report: &mut VerifyReport) {
 fn check_objects(connection: &Connection, report: &mut VerifyReport) {
     let ids = || -> Result<Vec<ObjectId>, Failure> {
         let sql = "SELECT id FROM objects NOT INDEXED WHERE encoding NOT IN (2, 3, 4) ORDER BY number";
-        let mut sql = connection.prepare(sql)?;
-        let mut rows = sql.query([])?;
-        let mut ids = Vec::new();
-        while let Some(row) = rows.next()? {
-            ids.push(id_in(row.get_ref(0)?)?);
-        }
-        Ok(ids)
+        rows(connection, sql, [], |row| id_in(row.get_ref(0)?))
     };
     match ids() {
         Ok(ids) => {

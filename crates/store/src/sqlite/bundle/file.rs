@@ -19,6 +19,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 use super::error::{invalid, of_bundle};
 use crate::sqlite::error::Failure;
 use crate::sqlite::schema::{self, SchemaState, VERSION};
+use crate::sqlite::sql::rows;
 use crate::sqlite::time::now;
 use crate::sqlite::unfinished::{self, COPY};
 use crate::sqlite::writer::transaction;
@@ -167,9 +168,7 @@ fn check_tables(
 /// Type, name, table and SQL of everything in a schema.
 fn entries(connection: &Connection) -> Result<Vec<[Option<String>; 4]>, Failure> {
     let sql = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name, tbl_name, sql";
-    let mut sql = connection.prepare(sql)?;
-    let rows = sql.query_map([], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]))?;
-    Ok(rows.collect::<Result<_, _>>()?)
+    rows(connection, sql, [], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]))
 }
 
 /// Copies a bundle of an older version and migrates the copy.

@@ -19,6 +19,7 @@ use rusqlite::{Connection, Row, params};
 use self::form::Form;
 use super::chain::Checksum;
 use super::error::Failure;
+use super::sql::execute;
 
 /// A kind of rows: a kind of records, the version of their data, and what a row holds of the data.
 struct RowKind {
@@ -101,16 +102,14 @@ impl<'a> RecordRow<'a> {
     ) -> Result<(), Failure> {
         let sql = "INSERT INTO records (id, checksum, kind, at, record) VALUES (?1, ?2, ?3, ?4, ?5)";
         let (kind, at) = self.head.unzip();
-        connection.prepare_cached(sql)?.execute(params![key, checksum.as_bytes(), kind, at, self.record])?;
-        Ok(())
+        execute(connection, sql, params![key, checksum.as_bytes(), kind, at, self.record])
     }
 
     /// Replaces a row. Its checksum stays. The row after it must [stand by itself](detach_next).
     pub(super) fn replace(&self, connection: &Connection, key: i64) -> Result<(), Failure> {
         let sql = "UPDATE records SET kind = ?2, at = ?3, record = ?4 WHERE id = ?1";
         let (kind, at) = self.head.unzip();
-        connection.prepare_cached(sql)?.execute(params![key, kind, at, self.record])?;
-        Ok(())
+        execute(connection, sql, params![key, kind, at, self.record])
     }
 
     /// Restores the text. Returns `None` if the kind or the time is unknown, or if what the text follows from is missing.
