@@ -32,15 +32,13 @@ impl SqliteStore {
             let mut report = VerifyReport::default();
             check_file(connection, &mut report);
             let mut roots = BTreeSet::new();
-            match numbered_sessions(connection) {
-                Ok(sessions) => {
-                    for (number, session) in &sessions {
-                        report.sessions += 1;
-                        check_session(connection, *session, *number, &mut roots, &mut report);
-                    }
-                    check_strays(connection, &sessions, &mut report);
+            let sessions = read_or_report(StoreLocation::File, numbered_sessions(connection), &mut report);
+            if let Some(sessions) = sessions {
+                for (number, session) in &sessions {
+                    report.sessions += 1;
+                    check_session(connection, *session, *number, &mut roots, &mut report);
                 }
-                Err(error) => report.add(StoreLocation::File, chain_of(&error.0)),
+                check_strays(connection, &sessions, &mut report);
             }
             check_removed(connection, &mut report);
             check_index(connection, &mut report);
@@ -51,18 +49,19 @@ impl SqliteStore {
     }
 }
 
+/// Returns what was read, or reports why it cannot be read.
+fn read_or_report<T>(place: StoreLocation, read: Result<T, Failure>, report: &mut VerifyReport) -> Option<T> {
+    read.map_err(|error| report.add(place, chain_of(&error.0))).ok()
+}
+
 fn check_file(connection: &Connection, report: &mut VerifyReport) {
     let complaints = || -> Result<Vec<String>, rusqlite::Error> {
         let mut sql = connection.prepare(&format!("PRAGMA integrity_check({MOST_COMPLAINTS})"))?;
         sql.query_map([], |row| row.get(0))?.collect()
     };
-    match complaints() {
-        Ok(complaints) => {
-            for complaint in complaints.iter().filter(|complaint| *complaint != "ok") {
-                report.add(StoreLocation::File, complaint);
-            }
-        }
-        Err(error) => report.add(StoreLocation::File, error),
+    let complaints = complaints().unwrap_or_else(|error| vec![error.to_string()]);
+    for complaint in complaints.iter().filter(|complaint| *complaint != "ok") {
+        report.add(StoreLocation::File, complaint);
     }
 }
 
@@ -103,20 +102,15 @@ fn check_session(
     if from == Position::START {
         report.add(StoreLocation::Session(session), "none of its records can be read");
     }
-    match snapshots::get(connection, session, None) {
-        Ok(Some(snapshot)) if snapshot.position > from => {
-            report.add(StoreLocation::Session(session), "its snapshot is beyond the end of its journal");
-        }
-        Ok(_) => {}
-        Err(error) => report.add(StoreLocation::Session(session), chain_of(&error.0)),
+    let place = StoreLocation::Session(session);
+    let snapshot = read_or_report(place, snapshots::get(connection, session, None), report).flatten();
+    if snapshot.is_some_and(|snapshot| snapshot.position > from) {
+        report.add(place, "its snapshot is beyond the end of its journal");
     }
-    match redactions::positions(connection, number) {
-        Ok(positions) if positions.is_empty() => {}
-        Ok(positions) => report.redacted.push((session, positions)),
-        Err(error) => report.add(StoreLocation::Session(session), chain_of(&error.0)),
-    }
+    let redacted = read_or_report(place, redactions::positions(connection, number), report);
+    report.redacted.extend(redacted.filter(|positions| !positions.is_empty()).map(|them| (session, them)));
     if let Err(error) = inbox::list(connection, session) {
-        report.add(StoreLocation::Session(session), format!("its inbox: {}", chain_of(&error.0)));
+        report.add(place, format!("its inbox: {}", chain_of(&error.0)));
     }
 }
 
@@ -154,69 +148,44 @@ fn check_record(
 
 /// Lists removed sessions, and reports notes about records that do not exist.
 fn check_removed(connection: &Connection, report: &mut VerifyReport) {
-    match removals::all(connection) {
-        Ok(removed) => report.removed = removed,
-        Err(error) => report.add(StoreLocation::File, chain_of(&error.0)),
-    }
-    match redactions::strays(connection) {
-        Ok(0) => {}
-        Ok(strays) => {
-            report.add(StoreLocation::File, format!("{strays} redactions name records that do not exist"));
-        }
-        Err(error) => report.add(StoreLocation::File, chain_of(&error.0)),
+    let removed = read_or_report(StoreLocation::File, removals::all(connection), report);
+    report.removed = removed.unwrap_or_default();
+    let strays = read_or_report(StoreLocation::File, redactions::strays(connection), report);
+    if let Some(strays) = strays.filter(|strays| *strays > 0) {
+        report.add(StoreLocation::File, format!("{strays} redactions name records that do not exist"));
     }
 }
 
 /// Reports records whose session does not exist.
 fn check_strays(connection: &Connection, sessions: &[(i64, SessionId)], report: &mut VerifyReport) {
-    match numbers_with_records(connection) {
-        Ok(found) => {
-            let pending = removals::pending(connection).unwrap_or_default();
-            let known: HashSet<i64> = sessions.iter().map(|(number, _)| *number).chain(pending).collect();
-            for number in found.into_iter().filter(|number| !known.contains(number)) {
-                report.add(
-                    StoreLocation::File,
-                    format!("there are records of session number {number}, which does not exist"),
-                );
-            }
-        }
-        Err(error) => report.add(StoreLocation::File, chain_of(&error.0)),
+    let found = read_or_report(StoreLocation::File, numbers_with_records(connection), report);
+    let pending = removals::pending(connection).unwrap_or_default();
+    let known: HashSet<i64> = sessions.iter().map(|(number, _)| *number).chain(pending).collect();
+    for number in found.into_iter().flatten().filter(|number| !known.contains(number)) {
+        let problem = format!("there are records of session number {number}, which does not exist");
+        report.add(StoreLocation::File, problem);
     }
 }
 
 /// Reports summaries whose session does not exist. Whether the others say what their journals say, only a
 /// caller that folds journals can tell.
 fn check_index(connection: &Connection, report: &mut VerifyReport) {
-    match index::strays(connection) {
-        Ok(strays) => {
-            for number in strays {
-                report.add(
-                    StoreLocation::File,
-                    format!("there is a summary of session number {number}, which does not exist"),
-                );
-            }
-        }
-        Err(error) => report.add(StoreLocation::File, chain_of(&error.0)),
+    let strays = read_or_report(StoreLocation::File, index::strays(connection), report);
+    for number in strays.into_iter().flatten() {
+        let problem = format!("there is a summary of session number {number}, which does not exist");
+        report.add(StoreLocation::File, problem);
     }
 }
 
 fn check_objects(connection: &Connection, report: &mut VerifyReport) {
-    let ids = || -> Result<Vec<ObjectId>, Failure> {
-        let sql = "SELECT id FROM objects NOT INDEXED WHERE encoding NOT IN (2, 3, 4) ORDER BY number";
-        rows(connection, sql, [], |row| id_in(row.get_ref(0)?))
-    };
-    match ids() {
-        Ok(ids) => {
-            for id in ids {
-                report.objects += 1;
-                match objects::get(connection, id) {
-                    Ok(Some(_)) => {}
-                    Ok(None) => report.add(StoreLocation::Object(id), "it cannot be found by its id"),
-                    Err(error) => report.add(StoreLocation::Object(id), chain_of(&error.0)),
-                }
-            }
+    let sql = "SELECT id FROM objects NOT INDEXED WHERE encoding NOT IN (2, 3, 4) ORDER BY number";
+    let ids: Result<Vec<ObjectId>, Failure> = rows(connection, sql, [], |row| id_in(row.get_ref(0)?));
+    for id in read_or_report(StoreLocation::File, ids, report).into_iter().flatten() {
+        report.objects += 1;
+        let place = StoreLocation::Object(id);
+        if let Some(None) = read_or_report(place, objects::get(connection, id), report) {
+            report.add(place, "it cannot be found by its id");
         }
-        Err(error) => report.add(StoreLocation::File, chain_of(&error.0)),
     }
 }
 
