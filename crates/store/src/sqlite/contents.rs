@@ -11,9 +11,8 @@ use rusqlite::Connection;
 use serde_json::Value;
 
 use super::error::Failure;
-use super::keys::number_of;
 use super::objects::{self, id_in};
-use super::read::{numbered_sessions, texts};
+use super::read::{existing, numbered_sessions, texts};
 use super::sql::rows;
 use crate::family::Origins;
 use crate::redaction::{Candidates, Contents};
@@ -84,7 +83,7 @@ impl Contents for SqliteContents<'_> {
         for text in self.inbox(session)? {
             each(&text)?;
         }
-        let number = number_of(self.0, &session.to_string())?.ok_or(StoreError::NotFound { session })?;
+        let number = existing(self.0, session)?;
         texts(self.0, session, number, Position::START, usize::MAX, |_, text| Ok(each(text)?))?;
         Ok(())
     }

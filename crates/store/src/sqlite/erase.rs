@@ -14,7 +14,7 @@ use backstitch_core::ports::{Erasure, StoreError};
 use rusqlite::Connection;
 
 use super::error::{Failure, chain_of};
-use super::writer::Writer;
+use super::writer::{Writer, transaction};
 
 /// Sets whether freed space is overwritten.
 pub(super) fn overwrite(connection: &Connection, mode: OverwriteMode) -> Result<(), Failure> {
@@ -39,16 +39,18 @@ pub(super) enum OverwriteMode {
     Off,
 }
 
-/// Runs a deletion during which freed space is overwritten.
+/// Runs a deletion in one transaction, during which freed space is overwritten.
 pub(super) fn overwriting<T>(
-    connection: &Connection,
-    run: impl FnOnce() -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    overwrite(connection, OverwriteMode::On)?;
-    let result = run();
-    // Left on, it costs time and does no harm.
-    let _ = overwrite(connection, OverwriteMode::Off);
-    result
+    writer: &Writer,
+    run: impl FnOnce(&Connection) -> Result<T, Failure>,
+) -> Result<T, StoreError> {
+    writer.alone(|connection| {
+        overwrite(connection, OverwriteMode::On)?;
+        let result = transaction(connection, || run(connection));
+        // Left on, it costs time and does no harm.
+        let _ = overwrite(connection, OverwriteMode::Off);
+        result
+    })
 }
 
 /// Rebuilds the file and truncates the log. The deletion itself is durable already, so a failure is not an

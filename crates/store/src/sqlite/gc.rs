@@ -29,7 +29,6 @@ use super::reach::Walk;
 use super::read::numbered_sessions;
 use super::retention::Files;
 use super::store::SqliteStore;
-use super::writer::transaction;
 use super::{generation, inbox};
 use crate::references::{References, below};
 
@@ -78,25 +77,23 @@ impl SqliteStore {
         let mut seen = Some(seen);
         let mut sweep: Option<Sweep> = None;
         loop {
-            let is_done = writer.alone(|connection| {
-                transaction(connection, || {
-                    // Records that were written since the first phase may need objects that were about to be
-                    // deleted.
-                    let mut walk = Walk::resume(connection, seen.take().unwrap_or_default());
-                    sessions.read_on(connection, &mut walk)?;
-                    sessions.divide(retention, &mut walk)?;
-                    let sweep = match &mut sweep {
-                        Some(sweep) => sweep,
-                        None => sweep.insert(sessions.sweep(connection, &walk)?),
-                    };
-                    let deleted = sweep.delete_some(connection, &walk.seen, limit)?;
-                    crash_point!("gc.swept");
-                    if deleted > 0 {
-                        generation::increment(connection)?;
-                    }
-                    seen = Some(walk.seen);
-                    Ok(sweep.is_done())
-                })
+            let is_done = writer.transact(|connection| {
+                // Records that were written since the first phase may need objects that were about to be
+                // deleted.
+                let mut walk = Walk::resume(connection, seen.take().unwrap_or_default());
+                sessions.read_on(connection, &mut walk)?;
+                sessions.divide(retention, &mut walk)?;
+                let sweep = match &mut sweep {
+                    Some(sweep) => sweep,
+                    None => sweep.insert(sessions.sweep(connection, &walk)?),
+                };
+                let deleted = sweep.delete_some(connection, &walk.seen, limit)?;
+                crash_point!("gc.swept");
+                if deleted > 0 {
+                    generation::increment(connection)?;
+                }
+                seen = Some(walk.seen);
+                Ok(sweep.is_done())
             })?;
             if is_done {
                 break;

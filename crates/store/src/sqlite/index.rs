@@ -14,10 +14,9 @@ use rusqlite::{Connection, params};
 
 use super::error::Failure;
 use super::keys::{end_of, number_of};
-use super::read::session_in;
+use super::read::{existing, session_in};
 use super::sql::{execute, first, rows};
 use super::store::SqliteStore;
-use super::writer::transaction;
 
 /// A summary with its columns encoded.
 pub(super) struct PreparedSummary {
@@ -130,7 +129,7 @@ pub(super) fn forget(connection: &Connection, number: i64) -> Result<(), Failure
 /// Reads the summary of a session, or `None` if it has no current one. Fails with `DamagedSummary` if columns or
 /// tags say something else than the summary itself.
 pub(super) fn get(connection: &Connection, session: SessionId) -> Result<Option<SessionSummary>, Failure> {
-    let number = number_of(connection, &session.to_string())?.ok_or(StoreError::NotFound { session })?;
+    let number = existing(connection, session)?;
     let sql =
         "SELECT summary, position, created_at, updated_at, state, outcome, agent, workspace, origin, parent
         FROM summaries WHERE session = ?1 AND version >= ?2";
@@ -154,12 +153,10 @@ pub(super) fn get(connection: &Connection, session: SessionId) -> Result<Option<
 impl SqliteStore {
     /// Deletes summaries of sessions that do not exist, which only damage leaves, and returns their number.
     pub fn remove_stray_summaries(&self) -> Result<u64, StoreError> {
-        self.writer()?.alone(|connection| {
-            transaction(connection, || {
-                let strays = strays(connection)?;
-                strays.iter().try_for_each(|number| forget(connection, *number))?;
-                Ok(strays.len() as u64)
-            })
+        self.writer()?.transact(|connection| {
+            let strays = strays(connection)?;
+            strays.iter().try_for_each(|number| forget(connection, *number))?;
+            Ok(strays.len() as u64)
         })
     }
 }

@@ -16,7 +16,7 @@ use super::row::{RowContext, TEXT_COLUMNS, text_in};
 use super::sql::rows;
 
 /// Number of a session; fails with `NotFound` if there is none.
-fn existing(connection: &Connection, session: SessionId) -> Result<i64, Failure> {
+pub(super) fn existing(connection: &Connection, session: SessionId) -> Result<i64, Failure> {
     Ok(number_of(connection, &session.to_string())?.ok_or(StoreError::NotFound { session })?)
 }
 
@@ -66,15 +66,28 @@ pub(super) fn read(
     from: Position,
     limit: usize,
 ) -> Result<Vec<Record>, Failure> {
-    let number = existing(connection, session)?;
+    read_numbered(connection, session, existing(connection, session)?, from, limit)
+}
+
+/// The same for a session with a known number.
+pub(super) fn read_numbered(
+    connection: &Connection,
+    session: SessionId,
+    number: i64,
+    from: Position,
+    limit: usize,
+) -> Result<Vec<Record>, Failure> {
     let mut records = Vec::new();
     texts(connection, session, number, from, limit, |position, text| {
-        let record =
-            Record::decode(position, text).map_err(|source| StoreError::BrokenRecord { session, source })?;
-        records.push(record);
+        records.push(decode(session, position, text)?);
         Ok(())
     })?;
     Ok(records)
+}
+
+/// Decodes the text of a record.
+pub(super) fn decode(session: SessionId, position: Position, text: &str) -> Result<Record, Failure> {
+    Ok(Record::decode(position, text).map_err(|source| StoreError::BrokenRecord { session, source })?)
 }
 
 /// Checksum of a record, as it is stored. It covers the record and all records before it.

@@ -36,7 +36,6 @@ use super::objects::{self, CompressedObject, REDACTED};
 use super::read::{self, numbered_sessions, texts};
 use super::sql::{execute, rows};
 use super::store::SqliteStore;
-use super::writer::transaction;
 use super::{generation, index, redactions};
 use crate::redaction::{Contents as _, Plan};
 
@@ -147,9 +146,7 @@ impl SqliteStore {
             Ok((plan, members))
         })?;
         let mut report = report_of(&plan);
-        let write = |run: &mut dyn FnMut(&Connection) -> Result<(), Failure>| {
-            writer.alone(|connection| overwriting(connection, || transaction(connection, || run(connection))))
-        };
+        let write = |run: &mut dyn FnMut(&Connection) -> Result<(), Failure>| overwriting(writer, run);
         write(&mut |connection| family.iter().try_for_each(|(number, _)| forget(connection, *number)))?;
         crash_point!("redact.begun");
 
@@ -320,7 +317,7 @@ impl RedactedPage {
                 return Ok(());
             }
             page.next = position.next();
-            Record::decode(position, text).map_err(|source| StoreError::BrokenRecord { session, source })?;
+            read::decode(session, position, text)?;
             let Some(redacted) = redact_record(position, text, value, copies) else { return Ok(()) };
             if redacted.kept > 0 {
                 page.kept.push(position);

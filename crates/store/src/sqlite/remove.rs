@@ -32,7 +32,6 @@ use super::read::{self, numbered_sessions};
 use super::removals::{delete_records, removed_at};
 use super::sql::{execute, rows};
 use super::store::SqliteStore;
-use super::writer::transaction;
 use super::{redact, redactions, removals};
 use crate::family::is_open;
 use crate::redaction::Contents as _;
@@ -73,9 +72,7 @@ impl SqliteStore {
     ) -> Result<Vec<RemovedSession>, StoreError> {
         let writer = self.writer()?;
         for one in removed.iter().rev() {
-            writer.alone(|connection| {
-                overwriting(connection, || transaction(connection, || unlist(connection, one, at)))
-            })?;
+            overwriting(writer, |connection| unlist(connection, one, at))?;
             crash_point!("remove.unlisted");
         }
         self.complete_removals()?;
@@ -87,11 +84,7 @@ impl SqliteStore {
         let (writer, limit) = (self.writer()?, self.options.transaction_bytes);
         for number in self.readers.with(removals::pending)? {
             loop {
-                let is_done = writer.alone(|connection| {
-                    overwriting(connection, || {
-                        transaction(connection, || delete_records(connection, number, limit))
-                    })
-                })?;
+                let is_done = overwriting(writer, |connection| delete_records(connection, number, limit))?;
                 crash_point!("remove.records");
                 if is_done {
                     break;
@@ -110,9 +103,7 @@ impl SqliteStore {
             report.objects = collected.freed.iter().map(|freed| freed.objects).sum();
             report.bytes = collected.freed_bytes();
             let unused = self.readers.at_once(unused_marks)?;
-            writer.alone(|connection| {
-                overwriting(connection, || transaction(connection, || delete_marks(connection, &unused)))
-            })
+            overwriting(writer, |connection| delete_marks(connection, &unused))
         });
         crash_point!("remove.collected");
         report.erasure = erase(writer);

@@ -12,12 +12,12 @@ use std::collections::HashMap;
 
 use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{ObservationCause, Origin, Position, Record, RecordBody, WorkspaceRoot};
-use backstitch_core::ports::{Retention, StoreError};
+use backstitch_core::ports::Retention;
 use backstitch_core::time::Timestamp;
 use rusqlite::Connection;
 
 use super::error::Failure;
-use super::read::texts;
+use super::read::{decode, texts};
 use crate::references::References;
 
 /// A record that names workspace roots.
@@ -58,8 +58,7 @@ impl Files {
     ) -> Result<(), Failure> {
         let from = self.head;
         texts(connection, session, number, from, usize::MAX, |position, text| {
-            let record = Record::decode(position, text)
-                .map_err(|source| StoreError::BrokenRecord { session, source })?;
+            let record = decode(session, position, text)?;
             let named = References::in_text(text);
             each(&named)?;
             self.add(&record, named);

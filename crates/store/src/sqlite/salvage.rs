@@ -19,7 +19,7 @@ use super::keys::{first_key, last_key};
 use super::objects::{self, CompressedObject, LOST, PRUNED, Packer, Presence, REDACTED, presence};
 use super::open::{self, absolute};
 use super::padded::PaddedCopy;
-use super::read::{numbered_sessions, numbers_with_records, texts};
+use super::read::{decode, numbered_sessions, numbers_with_records, texts};
 use super::row::{RecordRow, RowContext, TEXT_COLUMNS, text_in};
 use super::store::SqliteStore;
 use super::writer::transaction;
@@ -118,8 +118,7 @@ impl<'a> Salvage<'a> {
         let (name, mut before) = (session.to_string(), None::<String>);
         let mut wrote = Ok(());
         let read = texts(old, session, number, Position::START, usize::MAX, |position, text| {
-            let record = Record::decode(position, text)
-                .map_err(|source| StoreError::BrokenRecord { session, source })?;
+            let record = decode(session, position, text)?;
             let begins =
                 matches!(&record.body, RecordBody::SessionCreated(created) if created.session_id == session);
             if begins != (position == Position::START) {

@@ -10,9 +10,9 @@ use super::claims::check_fence;
 use super::error::Failure;
 use super::keys::{end_of, number_of};
 use super::objects::{Packer, unpack};
+use super::read::existing;
 use super::sql::execute;
 use super::store::SqliteStore;
-use super::writer::transaction;
 
 /// Maximum compressed size of a snapshot in bytes.
 const MOST: u64 = 999_000_000;
@@ -69,12 +69,9 @@ impl PreparedSnapshot {
 impl SqliteStore {
     /// Deletes the snapshot of a session, which then is opened from its records. Nothing is lost.
     pub fn remove_snapshot(&self, session: SessionId) -> Result<(), StoreError> {
-        self.writer()?.alone(|connection| {
-            transaction(connection, || {
-                let number = number_of(connection, &session.to_string())?;
-                let number = number.ok_or(StoreError::NotFound { session })?;
-                execute(connection, "DELETE FROM snapshots WHERE session = ?1", [number])
-            })
+        self.writer()?.transact(|connection| {
+            let number = existing(connection, session)?;
+            execute(connection, "DELETE FROM snapshots WHERE session = ?1", [number])
         })
     }
 }

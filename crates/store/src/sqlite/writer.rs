@@ -193,6 +193,14 @@ impl Writer {
         result
     }
 
+    /// The same in one transaction.
+    pub(super) fn transact<T>(
+        &self,
+        run: impl FnOnce(&Connection) -> Result<T, Failure>,
+    ) -> Result<T, StoreError> {
+        self.alone(|connection| transaction(connection, || run(connection)))
+    }
+
     /// Runs a write, and acknowledges it only if the store's paths still name the open files.
     fn in_place<T>(
         &self,

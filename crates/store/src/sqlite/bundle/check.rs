@@ -5,8 +5,7 @@
 //! the objects were listed. Whether a root can be restored depends on the kind of workspace that wrote it, and
 //! is checked when it is.
 
-use backstitch_core::id::SessionId;
-use backstitch_core::journal::{Origin, Position, Record};
+use backstitch_core::journal::{Origin, Position};
 use backstitch_core::ports::{BundleError, SessionRole, StoreError, TransferProgress, TransferStep};
 use backstitch_core::view::JournalView;
 use rusqlite::Connection;
@@ -14,10 +13,10 @@ use rusqlite::Connection;
 use super::Progress;
 use super::contents::Contents;
 use super::error::invalid;
-use super::selection::{SelectedSession, Selection};
+use super::selection::Selection;
 use crate::sqlite::inbox;
 use crate::sqlite::objects::{self, Presence};
-use crate::sqlite::read::texts;
+use crate::sqlite::read::read_numbered;
 
 /// Checks everything that is to be moved.
 pub(super) fn check(
@@ -41,7 +40,8 @@ pub(super) fn check(
 fn check_journals(connection: &Connection, selection: &Selection) -> Result<(), BundleError> {
     let mut base: Option<JournalView> = None;
     for one in &selection.sessions {
-        let records = read(connection, one)?;
+        let most = usize::try_from(one.records).unwrap_or(usize::MAX);
+        let records = read_numbered(connection, one.session, one.number, Position::START, most)?;
         let over = match (one.role, &one.origin) {
             (SessionRole::SubAgent, _) | (_, Origin::Root | Origin::Call { .. }) => None,
             (_, Origin::Fork { .. }) => base.as_ref(),
@@ -56,17 +56,4 @@ fn check_journals(connection: &Connection, selection: &Selection) -> Result<(), 
         }
     }
     Ok(())
-}
-
-fn read(connection: &Connection, one: &SelectedSession) -> Result<Vec<Record>, BundleError> {
-    let session: SessionId = one.session;
-    let mut records = Vec::new();
-    let most = usize::try_from(one.records).unwrap_or(usize::MAX);
-    texts(connection, session, one.number, Position::START, most, |position, text| {
-        let record =
-            Record::decode(position, text).map_err(|source| StoreError::BrokenRecord { session, source })?;
-        records.push(record);
-        Ok(())
-    })?;
-    Ok(records)
 }

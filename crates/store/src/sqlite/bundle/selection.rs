@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use backstitch_core::id::{CallId, SessionId};
-use backstitch_core::journal::{Origin, Position, Record, RecordBody};
+use backstitch_core::journal::{Origin, Position, RecordBody};
 use backstitch_core::object::ObjectId;
 use backstitch_core::ports::{BundleError, SessionRole, StoreError};
 use rusqlite::Connection;
@@ -21,7 +21,7 @@ use super::error::invalid;
 use crate::references::References;
 use crate::sqlite::inbox;
 use crate::sqlite::keys::{end_of, number_of};
-use crate::sqlite::read::texts;
+use crate::sqlite::read::{decode, existing, read_numbered, texts};
 
 /// A session of a selection.
 #[derive(Debug, Clone)]
@@ -107,7 +107,7 @@ fn line_of(connection: &Connection, main: SessionId) -> Result<Vec<SelectedSessi
         if line.iter().any(|one| one.session == session) {
             return Err(invalid(format!("session {session} is a fork of itself")));
         }
-        let number = number_of(connection, &session.to_string())?.ok_or(StoreError::NotFound { session })?;
+        let number = existing(connection, session)?;
         let head = end_of(connection, session, number)?.0;
         let origin = origin_of(connection, session, number)?;
         let records = match cut {
@@ -136,14 +136,7 @@ fn line_of(connection: &Connection, main: SessionId) -> Result<Vec<SelectedSessi
 
 /// Reads the origin of a session from its first record.
 fn origin_of(connection: &Connection, session: SessionId, number: i64) -> Result<Origin, BundleError> {
-    let mut found = None;
-    texts(connection, session, number, Position::START, 1, |position, text| {
-        let record =
-            Record::decode(position, text).map_err(|source| StoreError::BrokenRecord { session, source })?;
-        found = Some(record.body);
-        Ok(())
-    })?;
-    match found {
+    match read_numbered(connection, session, number, Position::START, 1)?.pop().map(|first| first.body) {
         Some(RecordBody::SessionCreated(created)) if created.session_id == session => {
             Ok(created.origin.clone())
         }
@@ -164,8 +157,7 @@ fn scan(
     let mut bytes = 0;
     let most = usize::try_from(one.records).unwrap_or(usize::MAX);
     texts(connection, session, one.number, Position::START, most, |position, text| {
-        let record =
-            Record::decode(position, text).map_err(|source| StoreError::BrokenRecord { session, source })?;
+        let record = decode(session, position, text)?;
         bytes += text.len() as u64;
         for id in record.body.object_refs() {
             named.needed.entry(id).or_insert((session, position));

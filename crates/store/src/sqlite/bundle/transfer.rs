@@ -26,7 +26,6 @@ use crate::sqlite::objects::{self, CompressedObject, LOST, PRUNED, Packer, Prese
 use crate::sqlite::read::{checksum_at, texts};
 use crate::sqlite::row::{RecordRow, RowContext};
 use crate::sqlite::store::SqliteStore;
-use crate::sqlite::writer::transaction;
 use crate::sqlite::{append, claims, generation, inbox, index, redactions};
 
 /// A selection and the connection that it is read from, inside a transaction.
@@ -144,20 +143,18 @@ impl Transfer<'_> {
         let (mut done, mut written) = (0_u64, 0_u64);
         let mut open = self.contents.objects.iter().peekable();
         while open.peek().is_some() {
-            let written_now = writer.alone(|connection| {
-                transaction(connection, || {
-                    let (mut bytes, mut count) = (0, 0);
-                    while bytes < limit
-                        && let Some(object) = open.next()
-                    {
-                        let size = self.write_object(connection, &target.packer, object)?;
-                        bytes += size.unwrap_or_default();
-                        count += u64::from(size.is_some());
-                        done += 1;
-                        progress(TransferProgress { step: TransferStep::Objects, done, total });
-                    }
-                    Ok(count)
-                })
+            let written_now = writer.transact(|connection| {
+                let (mut bytes, mut count) = (0, 0);
+                while bytes < limit
+                    && let Some(object) = open.next()
+                {
+                    let size = self.write_object(connection, &target.packer, object)?;
+                    bytes += size.unwrap_or_default();
+                    count += u64::from(size.is_some());
+                    done += 1;
+                    progress(TransferProgress { step: TransferStep::Objects, done, total });
+                }
+                Ok(count)
             });
             written += written_now.map_err(|error| target.explain(error))?;
         }
@@ -242,8 +239,7 @@ impl Transfer<'_> {
             }
             Ok(Ok(written))
         };
-        let written = target.writer()?.alone(|connection| transaction(connection, || write(connection)));
-        written.map_err(|error| target.explain(error).into())
+        target.writer()?.transact(write).map_err(|error| target.explain(error).into())
     }
 
     fn write_session(
