@@ -55,9 +55,7 @@ impl Drop for ClaimGuard {
 
 impl Locks {
     pub(super) fn beside(store: &Path) -> Self {
-        let mut name = store.file_name().unwrap_or_default().to_owned();
-        name.push("-locks");
-        Self { directory: store.with_file_name(name), held: Mutex::default() }
+        Self { directory: private::beside(store, "-locks"), held: Mutex::default() }
     }
 
     /// Takes the lock that guards creating and migrating the tables.

@@ -5,22 +5,13 @@
 //! is killed leaves at most the temporary file, which nothing reads, and which the next attempt at the same name
 //! removes; if it was noted (`unfinished`), so does the store. A file that is being written is locked, so that it is never taken for such a remainder.
 
-use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
 use backstitch_core::ports::OpenError;
 
-use super::private;
-use super::unfinished::{NoteFile, PARTIAL, has_number};
-
-/// Age from which a temporary file may be the remainder of an attempt that was killed.
-const YOUNGEST: Duration = Duration::from_secs(60);
-
-/// Maximum number of temporary files beside one path.
-const MOST_NAMES: u32 = 10_000;
+use super::unfinished::{NoteFile, PARTIAL, create_numbered, hidden_prefix, left_files};
 
 /// A file that has no name yet. Dropping it deletes it.
 pub(super) struct NewFile {
@@ -39,26 +30,16 @@ impl NewFile {
             return Err(OpenError::Exists { path: path.to_owned() });
         }
         let failed = |source| OpenError::Io { path: path.to_owned(), source };
-        let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::IsADirectory.into()))?;
-        let mut prefix = OsString::from(".");
-        prefix.push(name);
-        prefix.push(PARTIAL);
-        remove_remainders(path, &prefix);
-        for number in 1..MOST_NAMES {
-            let mut temporary = prefix.clone();
-            temporary.push(format!("{}-{number}", std::process::id()));
-            let temporary = path.with_file_name(temporary);
-            match private::create_file(&temporary) {
-                Ok(file) => {
-                    // Some file systems have no locks. Then the age of the file protects it.
-                    let _ = file.try_lock();
-                    return Ok(Self { path: path.to_owned(), temporary, _locked: file, note: None });
-                }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(failed(error)),
-            }
+        let prefix = hidden_prefix(path, PARTIAL).ok_or_else(|| failed(io::ErrorKind::IsADirectory.into()))?;
+        // The temporary files of earlier attempts that were killed. What cannot be examined stays.
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        for left in left_files(directory.unwrap_or(Path::new(".")), prefix.as_encoded_bytes()) {
+            let _ = fs::remove_file(left);
         }
-        Err(failed(io::ErrorKind::AlreadyExists.into()))
+        let (temporary, file) = create_numbered(path, &prefix).map_err(failed)?;
+        // Some file systems have no locks. Then the age of the file protects it.
+        let _ = file.try_lock();
+        Ok(Self { path: path.to_owned(), temporary, _locked: file, note: None })
     }
 
     /// The same, with a note beside a store: the file will hold data of it.
@@ -99,27 +80,6 @@ impl NewFile {
     }
 }
 
-/// Removes the temporary files of earlier attempts at a name that were killed. What cannot be examined stays.
-fn remove_remainders(path: &Path, prefix: &OsStr) {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let Ok(entries) = fs::read_dir(directory) else { return };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        if !has_number(&name, prefix.as_encoded_bytes()) {
-            continue;
-        }
-        let is_old = |modified: SystemTime| modified.elapsed().is_ok_and(|age| age >= YOUNGEST);
-        let found = entry.metadata().ok().filter(fs::Metadata::is_file);
-        if !found.and_then(|found| found.modified().ok()).is_some_and(is_old) {
-            continue;
-        }
-        let lock = File::open(entry.path()).map(|file| (file.try_lock(), file));
-        if matches!(lock, Ok((Ok(()), _))) {
-            let _ = fs::remove_file(entry.path());
-        }
-    }
-}
-
 impl Drop for NewFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.temporary);
@@ -129,6 +89,9 @@ impl Drop for NewFile {
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
+    use super::super::unfinished::YOUNGEST;
     use super::*;
 
     fn names(directory: &Path) -> Vec<String> {

@@ -62,6 +62,17 @@ pub(super) fn open_or_create_file(path: &Path) -> io::Result<File> {
     }
 }
 
+/// Creates the first file that does not exist of those with these numbers in their paths.
+pub(super) fn create_numbered_file(path: impl Fn(u32) -> PathBuf) -> io::Result<(PathBuf, File)> {
+    for path in (1..10_000).map(path) {
+        match create_file(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            result => return result.map(|file| (path, file)),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
 /// Sets the mode explicitly, because the umask may have removed even the owner's permissions.
 #[cfg(unix)]
 pub(super) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {

@@ -10,7 +10,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -31,14 +31,11 @@ pub(super) const COPY: &str = "backstitch-bundle-";
 /// Files that SQLite may create beside a database.
 const COMPANIONS: [&str; 4] = ["", "-journal", "-wal", "-shm"];
 
-/// Maximum number of notes of one process.
-const MOST_NAMES: u32 = 1000;
-
 /// The longest path that a system accepts, and more.
 const LONGEST: u64 = 64 * 1024;
 
 /// Age from which a file without a lock is not one that is being created.
-const YOUNGEST: Duration = Duration::from_secs(60);
+pub(super) const YOUNGEST: Duration = Duration::from_secs(60);
 
 /// A note about a file or directory that is being written. Dropping it removes the note only.
 #[derive(Debug)]
@@ -52,24 +49,13 @@ impl NoteFile {
     pub(super) fn new(store: &Path, place: &Path) -> Option<Self> {
         debug_assert!(is_partial(place), "{} would not be removed", place.display());
         let place = std::path::absolute(place).ok()?;
-        for number in 1..MOST_NAMES {
-            let mut name = note_prefix(store)?;
-            name.push(format!("{}-{number}", std::process::id()));
-            let path = store.with_file_name(name);
-            let Ok(mut file) = private::create_file(&path) else {
-                if path.exists() {
-                    continue;
-                }
-                return None;
-            };
-            let mut text = place.into_os_string().into_encoded_bytes();
-            text.push(0);
-            if file.try_lock().is_ok() && file.write_all(&text).is_ok() {
-                return Some(Self { path, _locked: file });
-            }
-            let _ = fs::remove_file(path);
-            return None;
+        let (path, mut file) = create_numbered(store, &hidden_prefix(store, NOTE)?).ok()?;
+        let mut text = place.into_os_string().into_encoded_bytes();
+        text.push(0);
+        if file.try_lock().is_ok() && file.write_all(&text).is_ok() {
+            return Some(Self { path, _locked: file });
         }
+        let _ = fs::remove_file(path);
         None
     }
 }
@@ -127,7 +113,7 @@ impl LeftNote {
 }
 
 fn left_notes(store: &Path) -> Vec<LeftNote> {
-    let Some((directory, prefix)) = store.parent().zip(note_prefix(store)) else { return Vec::new() };
+    let Some((directory, prefix)) = store.parent().zip(hidden_prefix(store, NOTE)) else { return Vec::new() };
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let notes = entries.filter(|entry| has_number(&entry.file_name(), prefix.as_encoded_bytes()));
     notes.filter_map(|entry| left_note(entry.path())).collect()
@@ -158,14 +144,19 @@ pub(super) fn remove_left_copies() -> Vec<PathBuf> {
 }
 
 fn left_copies() -> Vec<PathBuf> {
-    let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
+    left_files(&std::env::temp_dir(), COPY.as_bytes())
+}
+
+/// Files in a directory with such a prefix and a number that nothing writes any more.
+pub(super) fn left_files(directory: &Path, prefix: &[u8]) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let is_left = |entry: &fs::DirEntry| {
         let found = entry.metadata().ok().filter(fs::Metadata::is_file)?;
         let is_old = found.modified().ok()?.elapsed().ok()? >= YOUNGEST;
         (is_old && File::open(entry.path()).ok()?.try_lock().is_ok()).then_some(())
     };
-    let copies = entries.filter(|entry| has_number(&entry.file_name(), COPY.as_bytes()));
-    copies.filter(|entry| is_left(entry).is_some()).map(|entry| entry.path()).collect()
+    let files = entries.filter(|entry| has_number(&entry.file_name(), prefix));
+    files.filter(|entry| is_left(entry).is_some()).map(|entry| entry.path()).collect()
 }
 
 #[cfg(unix)]
@@ -179,15 +170,25 @@ fn path_of(bytes: &[u8]) -> PathBuf {
     String::from_utf8_lossy(bytes).into_owned().into()
 }
 
-fn note_prefix(store: &Path) -> Option<OsString> {
+/// How the names of hidden files beside a path begin.
+pub(super) fn hidden_prefix(path: &Path, kind: &str) -> Option<OsString> {
     let mut prefix = OsString::from(".");
-    prefix.push(store.file_name()?);
-    prefix.push(NOTE);
+    prefix.push(path.file_name()?);
+    prefix.push(kind);
     Some(prefix)
 }
 
+/// Creates a file beside a path, whose name is a prefix with numbers that no other file has.
+pub(super) fn create_numbered(beside: &Path, prefix: &OsStr) -> io::Result<(PathBuf, File)> {
+    private::create_numbered_file(|number| {
+        let mut name = prefix.to_owned();
+        name.push(format!("{}-{number}", std::process::id()));
+        beside.with_file_name(name)
+    })
+}
+
 /// Whether a name consists of a prefix and of digits with dashes.
-pub(super) fn has_number(name: &OsStr, prefix: &[u8]) -> bool {
+fn has_number(name: &OsStr, prefix: &[u8]) -> bool {
     let rest = name.as_encoded_bytes().strip_prefix(prefix);
     rest.is_some_and(|rest| {
         !rest.is_empty() && rest.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-')

@@ -134,15 +134,8 @@ impl WatchedFiles {
     fn unused_name(&self, directory: &Path) -> io::Result<PathBuf> {
         let stem = self.path.file_stem().unwrap_or_default().to_string_lossy();
         let extension = self.path.extension().map_or("db".into(), |extension| extension.to_string_lossy());
-        let mut number = 1_u32;
-        loop {
-            let path = directory.join(format!("{stem}.saved-{number}.{extension}"));
-            match private::create_file(&path) {
-                Ok(_) => return Ok(path),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 10_000 => number += 1,
-                Err(error) => return Err(error),
-            }
-        }
+        let path = |number: u32| directory.join(format!("{stem}.saved-{number}.{extension}"));
+        Ok(private::create_numbered_file(path)?.0)
     }
 }
 

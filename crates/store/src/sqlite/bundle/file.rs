@@ -175,24 +175,15 @@ fn entries(connection: &Connection) -> Result<Vec<[Option<String>; 4]>, Failure>
 fn migrate_copy(path: &Path, found: SchemaState) -> Result<TemporaryCopy, BundleError> {
     let failed = |source| OpenError::Io { path: path.to_owned(), source };
     unfinished::remove_left_copies();
-    let directory = std::env::temp_dir();
-    let mut numbers = 1..10_000_u32;
-    let (mut file, copy) = loop {
-        let number = numbers.next().ok_or_else(|| failed(io::ErrorKind::AlreadyExists.into()))?;
-        let name = directory.join(format!("{COPY}{}-{number}", std::process::id()));
-        match private::create_file(&name) {
-            Ok(file) => {
-                // Some file systems have no locks. Then the age of the file protects it.
-                let _ = file.try_lock();
-                break (file.try_clone().map_err(failed)?, TemporaryCopy(name, file));
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(source) => return Err(OpenError::Io { path: name, source }.into()),
-        }
-    };
     let mut original = fs::File::open(path).map_err(failed)?;
-    io::copy(&mut original, &mut file).map_err(failed)?;
-    drop(file);
+    let name = std::env::temp_dir().join(COPY);
+    let created = unfinished::create_numbered(&name, COPY.as_ref());
+    let (name, mut file) = created.map_err(|source| OpenError::Io { path: name, source })?;
+    // Some file systems have no locks. Then the age of the file protects it.
+    let _ = file.try_lock();
+    let copied = io::copy(&mut original, &mut file);
+    let copy = TemporaryCopy(name, file);
+    copied.map_err(failed)?;
     let connection = open_copy(&copy.0)?;
     tables(&connection, found, VERSION).map_err(|error| of_bundle(error.into()))?;
     Ok(copy)
