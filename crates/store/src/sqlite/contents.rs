@@ -1,7 +1,5 @@
 //! What a store in SQLite holds, for planning a redaction.
 
-use std::collections::HashMap;
-
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Origin, Position};
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
@@ -45,28 +43,12 @@ impl SqliteContents<'_> {
     fn find(&self, value: &SensitiveValue) -> Result<Candidates, Failure> {
         let sql = "SELECT id, kind, length, encoding, content FROM objects
             WHERE content IS NOT NULL ORDER BY number";
-        let mut sql = self.0.prepare(sql)?;
-        let mut rows = sql.query([])?;
-        let mut found = HashMap::new();
-        while let Some(row) = rows.next()? {
+        let all: Vec<Option<(ObjectId, ObjectKind)>> = rows(self.0, sql, [], |row| {
             let id = id_in(row.get_ref(0)?)?;
-            let (kind, length, encoding): (i64, i64, i64) = (row.get(1)?, row.get(2)?, row.get(3)?);
-            let damaged = |reason: &str| StoreError::DamagedObject { object: id, reason: reason.to_owned() };
-            let content = row.get_ref(4)?;
-            let content = content.as_blob().map_err(|_| damaged("it has no content"))?;
-            let holds = match encoding {
-                objects::PLAIN => value.is_in(content),
-                objects::ZSTD => {
-                    let bytes = objects::unpack(content, length.cast_unsigned());
-                    value.is_in(&bytes.ok_or_else(|| damaged("it does not decompress to its length"))?)
-                }
-                _ => return Err(damaged("its encoding is unknown").into()),
-            };
-            if holds {
-                found.insert(id, objects::kind_of(kind).unwrap_or(ObjectKind::Blob));
-            }
-        }
-        Ok(Candidates::new(found))
+            let kind = objects::kind_of(row.get(1)?).unwrap_or(ObjectKind::Blob);
+            Ok(value.is_in(&objects::content_in(row, 2, id)?).then_some((id, kind)))
+        })?;
+        Ok(Candidates::new(all.into_iter().flatten().collect()))
     }
 }
 

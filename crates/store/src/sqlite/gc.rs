@@ -24,7 +24,7 @@ use rusqlite::Connection;
 
 use super::erase::{self, OverwriteMode};
 use super::error::Failure;
-use super::objects::{self, PRUNED, all_stored};
+use super::objects::{self, Presence, all_stored};
 use super::reach::Walk;
 use super::read::numbered_sessions;
 use super::retention::Files;
@@ -283,7 +283,7 @@ impl Sweep {
                 continue;
             }
             if self.roots.contains(&next.id) {
-                objects::leave_mark(connection, next.id, PRUNED)?;
+                objects::leave_mark(connection, next.id, Presence::Pruned)?;
             } else {
                 delete.execute([&next.id.as_bytes()[..]])?;
             }

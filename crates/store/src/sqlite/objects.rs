@@ -5,13 +5,14 @@
 //! content, so that reading it fails with `Pruned`. A redacted object stays in the same way, and reading it
 //! fails with `Redacted`. Storing either again restores it.
 
+use std::borrow::Cow;
 use std::io::Read as _;
 use std::sync::{Mutex, PoisonError};
 
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::StoreError;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 
 use super::error::Failure;
 use super::sql::{execute, first, rows};
@@ -26,11 +27,9 @@ const WORTH_PACKING: usize = 96;
 /// Default level of zstd, about as fast as the disk.
 const LEVEL: i32 = 3;
 
-pub(super) const PLAIN: i64 = 0;
-pub(super) const ZSTD: i64 = 1;
-pub(super) const PRUNED: i64 = 2;
-pub(super) const LOST: i64 = 3;
-pub(super) const REDACTED: i64 = 4;
+/// Encodings of content. Rows without content have a [`Presence`] as their encoding.
+const PLAIN: i64 = 0;
+const ZSTD: i64 = 1;
 
 /// Compressor. Contexts are large, so they are reused.
 #[derive(Default)]
@@ -126,12 +125,18 @@ pub(super) fn kind_of(word: i64) -> Option<ObjectKind> {
 pub(super) enum Presence {
     Stored,
     Absent,
-    Pruned,
-    Lost,
-    Redacted,
+    Pruned = 2,
+    Lost = 3,
+    Redacted = 4,
 }
 
 impl Presence {
+    /// State of an object that has a row with this encoding.
+    fn of(encoding: i64) -> Self {
+        let marks = [Self::Pruned, Self::Lost, Self::Redacted];
+        marks.into_iter().find(|mark| *mark as i64 == encoding).unwrap_or(Self::Stored)
+    }
+
     /// Fails unless the object is stored. A redacted one counts as stored: what remains of it is known.
     pub(super) fn require(self, object: ObjectId) -> Result<(), Failure> {
         match self {
@@ -147,28 +152,26 @@ impl Presence {
 pub(super) fn presence(connection: &Connection, id: ObjectId) -> Result<Presence, Failure> {
     let sql = "SELECT encoding FROM objects WHERE id = ?1";
     let encoding: Option<i64> = first(connection, sql, [&id.as_bytes()[..]], |row| row.get(0))?;
-    Ok(match encoding {
-        None => Presence::Absent,
-        Some(PRUNED) => Presence::Pruned,
-        Some(LOST) => Presence::Lost,
-        Some(REDACTED) => Presence::Redacted,
-        Some(_) => Presence::Stored,
-    })
+    Ok(encoding.map_or(Presence::Absent, Presence::of))
+}
+
+fn damaged(object: ObjectId, reason: &str) -> StoreError {
+    StoreError::DamagedObject { object, reason: reason.to_owned() }
 }
 
 /// Kind of an object, or `None` if it has no stored content.
 pub(super) fn stored_kind(connection: &Connection, id: ObjectId) -> Result<Option<ObjectKind>, Failure> {
     let sql = "SELECT kind FROM objects WHERE id = ?1 AND content IS NOT NULL";
     let word: Option<i64> = first(connection, sql, [&id.as_bytes()[..]], |row| row.get(0))?;
-    let unknown = || StoreError::DamagedObject { object: id, reason: "its kind is unknown".to_owned() };
+    let unknown = || damaged(id, "its kind is unknown");
     Ok(word.map(|word| kind_of(word).ok_or_else(unknown)).transpose()?)
 }
 
 /// Replaces an object by a mark that says why its content is gone.
-pub(super) fn leave_mark(connection: &Connection, id: ObjectId, reason: i64) -> Result<(), Failure> {
+pub(super) fn leave_mark(connection: &Connection, id: ObjectId, reason: Presence) -> Result<(), Failure> {
     let sql = "INSERT INTO objects (id, kind, length, encoding, content) VALUES (?1, 1, 0, ?2, NULL)
         ON CONFLICT (id) DO UPDATE SET encoding = excluded.encoding, content = NULL";
-    execute(connection, sql, params![&id.as_bytes()[..], reason])
+    execute(connection, sql, params![&id.as_bytes()[..], reason as i64])
 }
 
 /// Reads an object and verifies its hash.
@@ -177,29 +180,32 @@ pub(super) fn get(connection: &Connection, id: ObjectId) -> Result<Option<Object
         connection.prepare_cached("SELECT kind, length, encoding, content FROM objects WHERE id = ?1")?;
     let mut rows = sql.query([&id.as_bytes()[..]])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    let number = |index| row.get::<_, i64>(index);
-    let (kind, length, encoding) = (number(0)?, number(1)?, number(2)?);
-    let damaged = |reason: &str| StoreError::DamagedObject { object: id, reason: reason.to_owned() };
-    match encoding {
-        PRUNED => return Err(StoreError::Pruned { object: id }.into()),
-        LOST => return Err(StoreError::LostObject { object: id }.into()),
-        REDACTED => return Err(StoreError::Redacted { object: id }.into()),
-        _ => {}
+    match Presence::of(row.get(2)?) {
+        Presence::Redacted => return Err(StoreError::Redacted { object: id }.into()),
+        presence => presence.require(id)?,
     }
-    let kind = kind_of(kind).ok_or_else(|| damaged("its kind is unknown"))?;
-    let content = row.get_ref(3)?;
-    let content = content.as_blob().map_err(|_| damaged("it has no content"))?;
-    let length = u64::try_from(length).map_err(|_| damaged("its length is invalid"))?;
-    let bytes = match encoding {
-        PLAIN => content.to_vec(),
-        ZSTD => unpack(content, length).ok_or_else(|| damaged("it does not decompress to its length"))?,
-        _ => return Err(damaged("its encoding is unknown").into()),
-    };
-    let object = Object::new(kind, bytes);
+    let kind = kind_of(row.get(0)?).ok_or_else(|| damaged(id, "its kind is unknown"))?;
+    let object = Object::new(kind, content_in(row, 1, id)?.into_owned());
     if object.id() == id {
         Ok(Some(object))
     } else {
-        Err(damaged("its content does not match its id").into())
+        Err(damaged(id, "its content does not match its id").into())
+    }
+}
+
+/// Content of an object from the columns `length`, `encoding` and `content`, the first of which is given.
+pub(super) fn content_in<'a>(row: &'a Row<'_>, first: usize, id: ObjectId) -> Result<Cow<'a, [u8]>, Failure> {
+    let (length, encoding): (i64, i64) = (row.get(first)?, row.get(first + 1)?);
+    let content = row.get_ref(first + 2)?;
+    let content = content.as_blob().map_err(|_| damaged(id, "it has no content"))?;
+    let length = u64::try_from(length).map_err(|_| damaged(id, "its length is invalid"))?;
+    match encoding {
+        PLAIN => Ok(Cow::Borrowed(content)),
+        ZSTD => {
+            let bytes = unpack(content, length);
+            Ok(Cow::Owned(bytes.ok_or_else(|| damaged(id, "it does not decompress to its length"))?))
+        }
+        _ => Err(damaged(id, "its encoding is unknown").into()),
     }
 }
 
@@ -226,9 +232,8 @@ pub(super) fn stored_size(connection: &Connection, id: ObjectId) -> Result<Optio
         Ok((row.get(0)?, row.get(1)?, row.get(2)?))
     })?;
     let Some((kind, length, stored)) = found else { return Ok(None) };
-    let damaged = |reason: &str| StoreError::DamagedObject { object: id, reason: reason.to_owned() };
-    let kind = kind_of(kind).ok_or_else(|| damaged("its kind is unknown"))?;
-    let length = u64::try_from(length).map_err(|_| damaged("its length is invalid"))?;
+    let kind = kind_of(kind).ok_or_else(|| damaged(id, "its kind is unknown"))?;
+    let length = u64::try_from(length).map_err(|_| damaged(id, "its length is invalid"))?;
     Ok(Some(StoredSize { kind, length: length.max(stored.cast_unsigned()) }))
 }
 

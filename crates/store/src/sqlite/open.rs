@@ -276,7 +276,7 @@ fn bring_up(connection: &Connection) -> Result<(), OpenError> {
     let result = writer::transaction(connection, || {
         let brought = schema::inspect(connection).and_then(|found| match found {
             SchemaState::Version(VERSION) => Ok(()),
-            found => schema::migrate(connection, found, now()).map_err(open_error),
+            found => schema::migrate(connection, found, VERSION, now()).map_err(open_error),
         });
         brought.map_err(|error| match error {
             OpenError::Store(error) => Failure(error),

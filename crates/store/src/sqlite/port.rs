@@ -1,7 +1,6 @@
 //! The first port: what sessions need of the store, and its objects.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record, SessionSummary};
@@ -39,7 +38,7 @@ impl SqliteStore {
         let write = move |connection: &rusqlite::Connection| prepared.write(connection);
         let appended = writer.submit_bytes(session, bytes, write).await;
         if appended.is_ok() {
-            writer.counting().appends.fetch_add(1, Ordering::Relaxed);
+            writer.counters().appends += 1;
         }
         appended.map_err(|error| self.explain(error))
     }

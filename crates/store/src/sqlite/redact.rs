@@ -32,7 +32,7 @@ use rusqlite::{Connection, params};
 use super::contents::SqliteContents;
 use super::erase::{erase, overwriting};
 use super::error::Failure;
-use super::objects::{self, CompressedObject, REDACTED};
+use super::objects::{self, CompressedObject, Presence};
 use super::read::{self, numbered_sessions, texts};
 use super::sql::{execute, rows};
 use super::store::SqliteStore;
@@ -73,32 +73,21 @@ impl SqliteStore {
         sessions: impl Fn() -> Result<Vec<SessionId>, StoreError>,
     ) -> Result<Vec<SessionClaim>, StoreError> {
         let mut claims: Vec<SessionClaim> = Vec::new();
-        let mut failed = None;
-        loop {
-            let wanted = match sessions() {
-                Ok(wanted) => wanted,
-                Err(error) => {
-                    failed = Some(error);
-                    break;
-                }
-            };
-            let is_claimed = |session: &SessionId| claims.iter().any(|claim| claim.session == *session);
-            let Some(next) = wanted.into_iter().find(|session| !is_claimed(session)) else { break };
-            match self.claim(next, owner.clone(), ClaimMode::IfFree).await {
-                Ok(claim) => claims.push(claim),
-                Err(error) => {
-                    failed = Some(error);
-                    break;
-                }
+        let claimed: Result<(), StoreError> = async {
+            loop {
+                let is_claimed = |session: &SessionId| claims.iter().any(|claim| claim.session == *session);
+                let next = sessions()?.into_iter().find(|session| !is_claimed(session));
+                let Some(next) = next else { return Ok(()) };
+                let claim = self.claim(next, owner.clone(), ClaimMode::IfFree).await?;
+                claims.push(claim);
             }
         }
-        match failed {
-            None => Ok(claims),
-            Some(error) => {
-                self.release_all(claims).await;
-                Err(error)
-            }
+        .await;
+        if let Err(error) = claimed {
+            self.release_all(claims).await;
+            return Err(error);
         }
+        Ok(claims)
     }
 
     /// Releases sessions. A failure leaves a claim whose lock dies with this process.
@@ -226,7 +215,7 @@ impl SqliteStore {
             copy.insert(connection)?;
             replacement = Some(copy.object.id());
         }
-        objects::leave_mark(connection, id, REDACTED)?;
+        objects::leave_mark(connection, id, Presence::Redacted)?;
         Ok((ObjectRedacted { object: id, replacement }, written))
     }
 }

@@ -16,7 +16,7 @@ use rusqlite::{Connection, params};
 use super::chain::Checksum;
 use super::error::{Failure, chain_of, open_error};
 use super::keys::{first_key, last_key};
-use super::objects::{self, CompressedObject, LOST, PRUNED, Packer, Presence, REDACTED, presence};
+use super::objects::{self, CompressedObject, Packer, Presence, presence};
 use super::open::{self, absolute};
 use super::padded::PaddedCopy;
 use super::read::{decode, numbered_sessions, numbers_with_records, texts};
@@ -183,20 +183,16 @@ impl<'a> Salvage<'a> {
             if known != Presence::Absent && !(known == Presence::Stored && what == ReferenceForm::Manifest) {
                 continue;
             }
-            let found = objects::get(self.old, id);
-            let object = match found {
+            let object = match objects::get(self.old, id) {
                 Ok(Some(object)) => object,
-                Err(Failure(StoreError::Pruned { .. })) => {
-                    objects::leave_mark(self.new, id, PRUNED)?;
-                    continue;
-                }
-                Err(Failure(StoreError::Redacted { .. })) => {
-                    objects::leave_mark(self.new, id, REDACTED)?;
-                    continue;
-                }
-                Ok(None) | Err(_) => {
-                    objects::leave_mark(self.new, id, LOST)?;
-                    self.report.lost_objects.push(id);
+                gone => {
+                    let mark = match gone {
+                        Err(Failure(StoreError::Pruned { .. })) => Presence::Pruned,
+                        Err(Failure(StoreError::Redacted { .. })) => Presence::Redacted,
+                        _ => Presence::Lost,
+                    };
+                    objects::leave_mark(self.new, id, mark)?;
+                    self.report.lost_objects.extend((mark == Presence::Lost).then_some(id));
                     continue;
                 }
             };

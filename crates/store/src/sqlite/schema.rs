@@ -107,13 +107,8 @@ pub(super) fn read_as_newest(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Applies all missing migrations. The caller has begun a transaction.
-pub(super) fn migrate(connection: &Connection, found: SchemaState, now: Timestamp) -> rusqlite::Result<()> {
-    migrate_to(connection, found, VERSION, now)
-}
-
 /// Applies missing migrations up to a version. The caller has begun a transaction.
-pub(super) fn migrate_to(
+pub(super) fn migrate(
     connection: &Connection,
     found: SchemaState,
     version: u32,

@@ -83,7 +83,7 @@ impl SqliteStore {
 
     /// Counts of operations since the store was opened in this process.
     pub fn counters(&self) -> Counters {
-        self.writer.as_ref().map(|writer| writer.counting().read()).unwrap_or_default()
+        self.writer.as_ref().map(|writer| *writer.counters()).unwrap_or_default()
     }
 
     pub(super) fn writer(&self) -> Result<&Writer, StoreError> {

@@ -29,7 +29,7 @@ use backstitch_core::id::SessionId;
 use backstitch_core::ports::StoreError;
 use rusqlite::Connection;
 
-use super::counters::AtomicCounters;
+use super::counters::Counters;
 use super::error::Failure;
 use super::options::SqliteOptions;
 use super::slot::{Slot, SlotOutcome};
@@ -44,7 +44,7 @@ pub(super) struct Writer {
     pages: Arc<AtomicU32>,
     checkpoint_pages: u32,
     transaction_bytes: u64,
-    counting: AtomicCounters,
+    counters: Mutex<Counters>,
 }
 
 #[derive(Default)]
@@ -154,12 +154,12 @@ impl Writer {
             pages,
             checkpoint_pages: options.checkpoint_pages,
             transaction_bytes: options.transaction_bytes,
-            counting: AtomicCounters::default(),
+            counters: Mutex::default(),
         })
     }
 
-    pub(super) fn counting(&self) -> &AtomicCounters {
-        &self.counting
+    pub(super) fn counters(&self) -> MutexGuard<'_, Counters> {
+        self.counters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Submits work to the next group commit. The work may run twice, but only one run is committed.
@@ -275,9 +275,9 @@ impl Writer {
         if pages == 0 {
             return;
         }
-        self.counting.commits.fetch_add(1, Ordering::Relaxed);
+        self.counters().commits += 1;
         if pages >= self.checkpoint_pages && self.files.known_replaced().is_none() {
-            self.counting.checkpoints.fetch_add(1, Ordering::Relaxed);
+            self.counters().checkpoints += 1;
             // A failure is harmless: the pages are copied later.
             let _ = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
         }

@@ -52,7 +52,7 @@ pub(super) fn create(path: &Path, session: SessionId) -> Result<Connection, Fail
 }
 
 fn tables(connection: &Connection, found: SchemaState, version: u32) -> Result<(), Failure> {
-    transaction(connection, || Ok(schema::migrate_to(connection, found, version, now())?))
+    transaction(connection, || Ok(schema::migrate(connection, found, version, now())?))
 }
 
 /// A bundle file that can be read as a store.

@@ -22,7 +22,7 @@ use super::contents::{Contents, MovedObject};
 use super::selection::{SelectedSession, Selection};
 use crate::sqlite::error::Failure;
 use crate::sqlite::keys::{end_of, key_of, number_of};
-use crate::sqlite::objects::{self, CompressedObject, LOST, PRUNED, Packer, Presence, REDACTED, presence};
+use crate::sqlite::objects::{self, CompressedObject, Packer, Presence, presence};
 use crate::sqlite::read::{checksum_at, texts};
 use crate::sqlite::row::{RecordRow, RowContext};
 use crate::sqlite::store::SqliteStore;
@@ -177,16 +177,8 @@ impl Transfer<'_> {
                 packed.insert(target)?;
                 Ok(Some(packed.stored_bytes()))
             }
-            Presence::Pruned if there == Presence::Absent => {
-                objects::leave_mark(target, object.id, PRUNED)?;
-                Ok(None)
-            }
-            Presence::Lost if there == Presence::Absent => {
-                objects::leave_mark(target, object.id, LOST)?;
-                Ok(None)
-            }
-            Presence::Redacted if there == Presence::Absent => {
-                objects::leave_mark(target, object.id, REDACTED)?;
+            mark @ (Presence::Pruned | Presence::Lost | Presence::Redacted) if there == Presence::Absent => {
+                objects::leave_mark(target, object.id, mark)?;
                 Ok(None)
             }
             _ => Ok(None),

@@ -9,7 +9,7 @@ use backstitch_testkit::sample;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::super::schema::{self, SchemaState};
+use super::super::schema::{self, SchemaState, VERSION};
 use super::*;
 
 const ALONE: RowContext<'_> = RowContext { session: "s", before: None };
@@ -42,7 +42,7 @@ fn kinds_have_numbers() {
         );
     }
     let connection = Connection::open_in_memory().unwrap();
-    schema::migrate(&connection, SchemaState::Empty, Timestamp::UNIX_EPOCH).unwrap();
+    schema::migrate(&connection, SchemaState::Empty, VERSION, Timestamp::UNIX_EPOCH).unwrap();
     let mut sql =
         connection.prepare("SELECT number, version, kind, is_whole FROM kinds ORDER BY number").unwrap();
     let stored = sql.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))).unwrap();
@@ -209,7 +209,7 @@ fn a_row_can_be_made_independent_of_the_one_before() {
     let message = result(OptionResult::new(call, "sew", json!("a secret")));
     let texts = pair(&message, &invoked(&message, "a secret".to_owned()));
     let connection = Connection::open_in_memory().unwrap();
-    schema::migrate(&connection, SchemaState::Empty, Timestamp::UNIX_EPOCH).unwrap();
+    schema::migrate(&connection, SchemaState::Empty, VERSION, Timestamp::UNIX_EPOCH).unwrap();
     let checksum = Checksum::start(sample::session(1));
     let before = RowContext { session: &session, before: None };
     RecordRow::of(&texts[0], before).insert(&connection, 7, checksum).unwrap();
