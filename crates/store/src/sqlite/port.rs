@@ -10,12 +10,31 @@ use backstitch_core::ports::{
     SavedSnapshot, SessionClaim, SessionPage, SessionQuery, Store, StoreError, StoredMark,
 };
 use backstitch_core::session::BoxError;
+use rusqlite::Connection;
 
+use super::error::Failure;
 use super::objects::Presence;
 use super::store::SqliteStore;
 use super::{append, claims, inbox, index, mark, objects, query, read, snapshots};
 
 impl SqliteStore {
+    fn read_with<'a, T: 'a>(
+        &'a self,
+        read: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'a,
+    ) -> BoxFuture<'a, Result<T, StoreError>> {
+        Box::pin(async move { self.readers.with(read) })
+    }
+
+    /// Writes about so many bytes with the next group commit.
+    async fn write_with<T: Send + 'static>(
+        &self,
+        session: SessionId,
+        bytes: u64,
+        write: impl FnMut(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.writer()?.submit(session, bytes, write).await.map_err(|error| self.explain(error))
+    }
+
     async fn append_batch(
         &self,
         session: SessionId,
@@ -31,16 +50,12 @@ impl SqliteStore {
         for part in prepared.parts_ahead() {
             let (part, prepared) = (part.clone(), Arc::clone(&prepared));
             let bytes = prepared.bytes_of(&part);
-            let write = move |connection: &rusqlite::Connection| prepared.write_ahead(connection, &part);
-            writer.submit_bytes(session, bytes, write).await.map_err(|error| self.explain(error))?;
+            self.write_with(session, bytes, move |connection| prepared.write_ahead(connection, &part)).await?;
         }
         let bytes = prepared.bytes();
-        let write = move |connection: &rusqlite::Connection| prepared.write(connection);
-        let appended = writer.submit_bytes(session, bytes, write).await;
-        if appended.is_ok() {
-            writer.counters().appends += 1;
-        }
-        appended.map_err(|error| self.explain(error))
+        let appended = self.write_with(session, bytes, move |connection| prepared.write(connection)).await?;
+        writer.counters().appends += 1;
+        Ok(appended)
     }
 }
 
@@ -53,11 +68,10 @@ impl Store for SqliteStore {
     ) -> BoxFuture<'_, Result<SessionClaim, StoreError>> {
         Box::pin(async move {
             let locks = Arc::clone(&self.locks);
-            let work = move |connection: &rusqlite::Connection| {
+            let work = move |connection: &Connection| {
                 claims::claim(&locks, connection, session, &owner, mode)
             };
-            let (claim, held) =
-                self.writer()?.submit(session, work).await.map_err(|error| self.explain(error))?;
+            let (claim, held) = self.write_with(session, 0, work).await?;
             self.locks.keep(&claim, held);
             Ok(claim)
         })
@@ -66,25 +80,19 @@ impl Store for SqliteStore {
     fn release(&self, claim: SessionClaim) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
             let SessionClaim { session, fence, .. } = claim;
-            let released = self
-                .writer()?
-                .submit(session, move |connection| claims::release(connection, session, fence))
-                .await;
+            let work = move |connection: &Connection| claims::release(connection, session, fence);
+            let released = self.write_with(session, 0, work).await;
             self.locks.let_go(session, fence);
-            released.map_err(|error| self.explain(error))
+            released
         })
     }
 
     fn holder(&self, session: SessionId) -> BoxFuture<'_, Result<Option<Owner>, StoreError>> {
-        Box::pin(
-            async move { self.readers.with(|connection| claims::holder(&self.locks, connection, session)) },
-        )
+        self.read_with(move |connection| claims::holder(&self.locks, connection, session))
     }
 
     fn is_current(&self, session: SessionId, fence: FenceToken) -> BoxFuture<'_, Result<bool, StoreError>> {
-        Box::pin(
-            async move { self.readers.with(|connection| claims::is_current(connection, session, fence)) },
-        )
+        self.read_with(move |connection| claims::is_current(connection, session, fence))
     }
 
     fn append(
@@ -98,7 +106,7 @@ impl Store for SqliteStore {
     }
 
     fn head(&self, session: SessionId) -> BoxFuture<'_, Result<Position, StoreError>> {
-        Box::pin(async move { self.readers.with(|connection| read::head(connection, session)) })
+        self.read_with(move |connection| read::head(connection, session))
     }
 
     fn read(
@@ -107,27 +115,26 @@ impl Store for SqliteStore {
         from: Position,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<Record>, StoreError>> {
-        Box::pin(async move { self.readers.with(|connection| read::read(connection, session, from, limit)) })
+        self.read_with(move |connection| read::read(connection, session, from, limit))
     }
 
     fn sessions(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
-        Box::pin(async move { self.readers.with(read::sessions) })
+        self.read_with(read::sessions)
     }
 
     fn object(&self, id: ObjectId) -> BoxFuture<'_, Result<Option<Object>, StoreError>> {
-        Box::pin(async move { self.readers.with(|connection| objects::get(connection, id)) })
+        self.read_with(move |connection| objects::get(connection, id))
     }
 
     fn send(&self, session: SessionId, item: InboxItem) -> BoxFuture<'_, Result<InboxId, StoreError>> {
         Box::pin(async move {
             let letter = inbox::Letter::new(session, &item)?;
-            let sent = self.writer()?.submit(session, move |connection| letter.write(connection)).await;
-            sent.map_err(|error| self.explain(error))
+            self.write_with(session, 0, move |connection| letter.write(connection)).await
         })
     }
 
     fn inbox(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<(InboxId, InboxItem)>, StoreError>> {
-        Box::pin(async move { self.readers.with(|connection| inbox::list(connection, session)) })
+        self.read_with(move |connection| inbox::list(connection, session))
     }
 
     fn save_snapshot(
@@ -139,13 +146,12 @@ impl Store for SqliteStore {
     ) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
             let snapshot = snapshots::PreparedSnapshot::new(&self.packer, session, fence, position, &bytes)?;
-            let saved = self.writer()?.submit(session, move |connection| snapshot.write(connection)).await;
-            saved.map_err(|error| self.explain(error))
+            self.write_with(session, 0, move |connection| snapshot.write(connection)).await
         })
     }
 
     fn snapshot(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SavedSnapshot>, StoreError>> {
-        Box::pin(async move { self.readers.with(|connection| snapshots::get(connection, session, None)) })
+        self.read_with(move |connection| snapshots::get(connection, session, None))
     }
 
     fn snapshot_until(
@@ -153,9 +159,7 @@ impl Store for SqliteStore {
         session: SessionId,
         cut: Position,
     ) -> BoxFuture<'_, Result<Option<SavedSnapshot>, StoreError>> {
-        Box::pin(
-            async move { self.readers.with(|connection| snapshots::get(connection, session, Some(cut))) },
-        )
+        self.read_with(move |connection| snapshots::get(connection, session, Some(cut)))
     }
 
     fn redact(&self, redaction: Redaction) -> BoxFuture<'_, Result<RedactionReport, StoreError>> {
@@ -179,19 +183,17 @@ impl Store for SqliteStore {
     }
 
     fn summary(&self, session: SessionId) -> BoxFuture<'_, Result<Option<SessionSummary>, StoreError>> {
-        Box::pin(async move { self.readers.with(|connection| index::get(connection, session)) })
+        self.read_with(move |connection| index::get(connection, session))
     }
 
     fn unindexed(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
-        Box::pin(async move { self.readers.with(|connection| index::unindexed(connection, limit)) })
+        self.read_with(move |connection| index::unindexed(connection, limit))
     }
 
     fn put_summary(&self, summary: SessionSummary) -> BoxFuture<'_, Result<bool, StoreError>> {
         Box::pin(async move {
             let prepared = index::PreparedSummary::new(&summary)?;
-            let put =
-                self.writer()?.submit(summary.session, move |connection| prepared.put(connection)).await;
-            put.map_err(|error| self.explain(error))
+            self.write_with(summary.session, 0, move |connection| prepared.put(connection)).await
         })
     }
 }

@@ -162,17 +162,9 @@ impl Writer {
         self.counters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Submits work to the next group commit. The work may run twice, but only one run is committed.
-    pub(super) fn submit<T, F>(&self, session: SessionId, run: F) -> SubmitFuture<'_, T>
-    where
-        T: Send + 'static,
-        F: FnMut(&Connection) -> Result<T, Failure> + Send + 'static,
-    {
-        self.submit_bytes(session, 0, run)
-    }
-
-    /// Submits work that writes about `bytes` bytes. A transaction takes as much work as its limit allows.
-    pub(super) fn submit_bytes<T, F>(&self, session: SessionId, bytes: u64, run: F) -> SubmitFuture<'_, T>
+    /// Submits work that writes about `bytes` bytes to the next group commit, which takes as much work as its limit
+    /// allows. The work may run twice, but only one run is committed.
+    pub(super) fn submit<T, F>(&self, session: SessionId, bytes: u64, run: F) -> SubmitFuture<'_, T>
     where
         T: Send + 'static,
         F: FnMut(&Connection) -> Result<T, Failure> + Send + 'static,
