@@ -84,43 +84,33 @@ impl Diff<'_> {
         Ok(())
     }
 
-    fn items(
+    fn items<'a>(
         &mut self,
         path: &[u8],
-        from: Option<&StoredItem<'_>>,
-        to: Option<&StoredItem<'_>>,
+        from: Option<&StoredItem<'a>>,
+        to: Option<&StoredItem<'a>>,
         depth: usize,
     ) -> Result<(), WorkspaceError> {
+        use StoredItem::File;
         if from == to {
             return Ok(());
         }
         if let (Some(StoredItem::Directory(from)), Some(StoredItem::Directory(to))) = (from, to) {
             return self.folders(path, Some(*from), Some(*to), depth + 1);
         }
-        let change = match (from, to) {
-            (
-                Some(StoredItem::Directory(_)) | None,
-                Some(StoredItem::File { .. } | StoredItem::Link { .. }),
-            ) => ChangeKind::Added,
-            (
-                Some(StoredItem::File { .. } | StoredItem::Link { .. }),
-                Some(StoredItem::Directory(_)) | None,
-            ) => ChangeKind::Deleted,
-            (Some(StoredItem::File { id: before, .. }), Some(StoredItem::File { id: after, .. }))
-                if before == after =>
-            {
-                ChangeKind::Mode
-            }
-            (
-                Some(StoredItem::File { .. } | StoredItem::Link { .. }),
-                Some(StoredItem::File { .. } | StoredItem::Link { .. }),
-            ) => ChangeKind::Modified,
-            (Some(StoredItem::Directory(_)) | None, _) => {
-                self.folders(path, folder(from), None, depth + 1)?;
-                return self.folders(path, None, folder(to), depth + 1);
-            }
-        };
-        self.add(path, change)?;
+        let is_leaf = |item: Option<&StoredItem<'_>>| item.is_some_and(|item| item.directory().is_none());
+        match (is_leaf(from), is_leaf(to)) {
+            (false, true) => self.add(path, ChangeKind::Added)?,
+            (true, false) => self.add(path, ChangeKind::Deleted)?,
+            (true, true) => match (from, to) {
+                (Some(File { id: before, .. }), Some(File { id: after, .. })) if before == after => {
+                    self.add(path, ChangeKind::Mode)?;
+                }
+                _ => self.add(path, ChangeKind::Modified)?,
+            },
+            (false, false) => {}
+        }
+        let folder = |item: Option<&StoredItem<'a>>| item.and_then(|item| item.directory());
         self.folders(path, folder(from), None, depth + 1)?;
         self.folders(path, None, folder(to), depth + 1)
     }
@@ -131,12 +121,5 @@ impl Diff<'_> {
         }
         self.changes.push((path.to_vec(), change));
         Ok(())
-    }
-}
-
-fn folder<'a>(item: Option<&StoredItem<'a>>) -> Option<DirectoryHandle<'a>> {
-    match item {
-        Some(StoredItem::Directory(folder)) => Some(*folder),
-        Some(StoredItem::File { .. } | StoredItem::Link { .. }) | None => None,
     }
 }

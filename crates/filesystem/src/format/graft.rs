@@ -11,7 +11,7 @@ use backstitch_core::ports::{
 
 use super::manifest::Manifest;
 use super::modes::Modes;
-use super::names::shown;
+use super::names::{is_below, shown};
 use super::stored::{StoredItem, with_item};
 use super::{TreeBuilder, TreeMode, empty_tree, load_tree};
 
@@ -207,10 +207,6 @@ impl Graft<'_> {
 }
 
 /// Whether a path lies below a directory.
-fn is_below(path: &[u8], directory: &[u8]) -> bool {
-    path.strip_prefix(directory).is_some_and(|rest| rest.first() == Some(&b'/'))
-}
-
 /// Whether a root holds anything at a path.
 fn exists(objects: &dyn Objects, root: WorkspaceRoot, path: &[u8]) -> Result<bool, WorkspaceError> {
     Ok(with_item(objects, root, path, |_| ())?.is_some())

@@ -22,7 +22,9 @@ pub use manifest::{Manifest, ManifestError, RefusedEntry};
 pub use merge::{IgnoreRules, Merge, MergedRoot, merge};
 pub use modes::Modes;
 pub use reach::check_complete;
-pub use stored::{DirectoryHandle, MAX_DEPTH, Overlay, Root, StoredDirectory, StoredItem, read_at};
+pub use stored::{
+    DirectoryHandle, MAX_DEPTH, Overlay, Root, StoredDirectory, StoredItem, encode_directory, read_at,
+};
 pub use tree::{
     TreeBuilder, TreeEntry, TreeError, TreeMode, decode_tree, empty_tree, encode_tree, load_tree, tree_object,
 };

@@ -61,6 +61,11 @@ pub fn decode(text: &[u8]) -> Option<Vec<u8>> {
     (encode(&bytes).as_bytes() == text).then_some(bytes)
 }
 
+/// Returns whether a path lies below a directory.
+pub(super) fn is_below(path: &[u8], directory: &[u8]) -> bool {
+    path.strip_prefix(directory).is_some_and(|rest| rest.first() == Some(&b'/'))
+}
+
 /// Returns whether the bytes are a valid name in a directory.
 pub fn is_name(name: &[u8]) -> bool {
     !matches!(name, b"" | b"." | b"..") && !name.contains(&b'/') && !name.contains(&0)

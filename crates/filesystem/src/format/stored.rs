@@ -12,7 +12,7 @@ use backstitch_core::ports::{Objects, WorkspaceError};
 use super::manifest::{Manifest, RefusedEntry};
 use super::modes::Modes;
 use super::names::Name;
-use super::{TreeMode, damaged, empty_tree, fetch, load_tree};
+use super::{TreeBuilder, TreeMode, damaged, empty_tree, fetch, git_refuses, load_tree};
 
 /// Maximum nesting of directories. Trees are walked by recursion, with an open handle for each level. Deeper
 /// directories are not captured, and a deeper stored tree counts as damaged.
@@ -91,6 +91,62 @@ pub enum StoredItem<'a> {
     },
     /// A subdirectory, not yet read.
     Directory(DirectoryHandle<'a>),
+}
+
+impl<'a> StoredItem<'a> {
+    /// Mode of the entry in git, regardless of whether git accepts its name.
+    pub fn tree_mode(&self) -> TreeMode {
+        match self {
+            Self::File { mode, .. } => TreeMode::of_permissions(*mode),
+            Self::Link { .. } => TreeMode::Link,
+            Self::Directory(_) => TreeMode::Directory,
+        }
+    }
+
+    /// Mode and object of the entry in git, or `None` if git represents nothing of it.
+    pub fn as_git(&self) -> Option<(TreeMode, ObjectId)> {
+        let id = match self {
+            Self::File { id, .. } | Self::Link { id } => Some(*id),
+            Self::Directory(below) => below.tree,
+        };
+        Some((self.tree_mode(), id?))
+    }
+
+    /// Returns the directory, if it is one.
+    pub fn directory(self) -> Option<DirectoryHandle<'a>> {
+        match self {
+            Self::Directory(below) => Some(below),
+            Self::File { .. } | Self::Link { .. } => None,
+        }
+    }
+}
+
+/// Encodes a directory: its tree, if git represents anything of it, and the objects of its exact modes, of which the last
+/// is the tree. `in_refused` is true below a name that git refuses.
+pub fn encode_directory<'a, 'b>(
+    mode: u32,
+    entries: impl Iterator<Item = (&'a Name, StoredItem<'b>)>,
+    in_refused: bool,
+) -> (Option<Object>, Vec<Object>) {
+    let exception = |mode: TreeMode, exact: u32| (exact != mode.permissions()).then_some(exact);
+    let mut builder = TreeBuilder::default();
+    let mut modes = Modes { own: exception(TreeMode::Directory, mode), ..Modes::default() };
+    for (name, item) in entries {
+        if let Some((mode, id)) = item.as_git()
+            && (in_refused || !git_refuses(name, mode))
+        {
+            builder.push(name, mode, id);
+        }
+        match item {
+            StoredItem::File { mode, .. } => {
+                modes.files.extend(exception(item.tree_mode(), mode).map(|mode| (name.clone(), mode)));
+            }
+            StoredItem::Directory(below) => modes.below.extend(below.modes.map(|id| (name.clone(), id))),
+            StoredItem::Link { .. } => {}
+        }
+    }
+    let tree = (!builder.is_empty()).then(|| builder.build());
+    (tree, modes.to_objects())
 }
 
 /// A root whose manifest has been read.

@@ -6,8 +6,8 @@
 
 use backstitch_core::object::ObjectId;
 use backstitch_core::ports::UncoveredReason;
-use backstitch_filesystem::format::TreeMode;
 use backstitch_filesystem::format::names::Name;
+use backstitch_filesystem::format::{DirectoryHandle, StoredItem, git_refuses};
 
 use super::sys::Stamp;
 
@@ -85,27 +85,28 @@ pub(crate) struct OmittedPath {
 }
 
 impl Entry {
-    /// Mode and object of the entry in git, or `None` if git represents nothing of it.
-    pub(crate) fn as_git(&self) -> Option<(TreeMode, ObjectId)> {
+    /// The entry in its stored form, without the manifest, or `None` if it is not captured.
+    pub(crate) fn as_item(&self) -> Option<StoredItem<'static>> {
         match self {
-            Self::File(leaf) => Some((TreeMode::of_permissions(leaf.mode), leaf.id)),
-            Self::Link(leaf) => Some((TreeMode::Link, leaf.id)),
-            Self::Directory(node) => node.tree.map(|tree| (TreeMode::Directory, tree)),
+            Self::File(leaf) => Some(StoredItem::File { id: leaf.id, mode: leaf.mode }),
+            Self::Link(leaf) => Some(StoredItem::Link { id: leaf.id }),
+            Self::Directory(node) => Some(node.as_item()),
             Self::Uncovered(_) => None,
         }
     }
 
-    /// Mode of the entry in git, regardless of whether git accepts its name.
-    pub(crate) fn git_mode(&self) -> Option<TreeMode> {
-        match self {
-            Self::Directory(_) => Some(TreeMode::Directory),
-            Self::Uncovered(_) => None,
-            Self::File(_) | Self::Link(_) => self.as_git().map(|(mode, _)| mode),
-        }
+    /// Returns whether git refuses the name of the entry.
+    pub(crate) fn is_refused(&self, name: &[u8]) -> bool {
+        self.as_item().is_some_and(|item| git_refuses(name, item.tree_mode()))
     }
 }
 
 impl DirIndex {
+    /// The directory in its stored form, without the manifest.
+    pub(crate) fn as_item(&self) -> StoredItem<'static> {
+        StoredItem::Directory(DirectoryHandle { tree: self.tree, modes: self.modes, overlay: None })
+    }
+
     /// Looks up a name.
     pub(crate) fn get(&self, name: &[u8]) -> Option<&Entry> {
         let at = self.entries.binary_search_by(|(other, _)| (**other).cmp(name)).ok()?;

@@ -17,7 +17,7 @@ use backstitch_core::ports::{ConflictKind, ConflictResolution, MergeConflict, Ob
 use self::build::{NewEntry, RootBuilder};
 use self::lines::MergedText;
 use super::manifest::Manifest;
-use super::names::{join, shown};
+use super::names::{is_below, join, shown};
 use super::stored::{DirectoryHandle, MAX_DEPTH, Root, StoredDirectory, StoredItem};
 use super::{TreeMode, fetch, git_refuses};
 
@@ -151,7 +151,7 @@ impl<'a> Merging<'a> {
             return Ok(self.take_ours(path, ours));
         }
         let paths = self.merge.paths;
-        let is_directory = [base, ours, theirs].into_iter().any(|side| as_directory(side).is_some());
+        let is_directory = [base, ours, theirs].into_iter().any(is_directory);
         let is_named = place.is_named || paths.contains(&path);
         if !is_named
             && !path.is_empty()
@@ -179,7 +179,7 @@ impl<'a> Merging<'a> {
         if place.is_chosen && ours == base && !excludes_below && is_whole {
             return Ok(self.take_theirs(path, theirs));
         }
-        let below = [base, ours, theirs].map(as_directory);
+        let below = [base, ours, theirs].map(|side| side.and_then(StoredItem::directory));
         let are_directories = match below {
             [_, Some(_), Some(_)] => true,
             [Some(_), Some(_), None] => theirs.is_none(),
@@ -270,8 +270,7 @@ impl<'a> Merging<'a> {
                 ours: entry_of(ours.as_ref(), &name),
                 theirs: entry_of(theirs.as_ref(), &name),
             };
-            let is_directory =
-                [sides.base, sides.ours, sides.theirs].into_iter().any(|side| as_directory(side).is_some());
+            let is_directory = [sides.base, sides.ours, sides.theirs].into_iter().any(is_directory);
             let refused = is_directory && git_refuses(&name, TreeMode::Directory);
             let below = Place { depth: place.depth + 1, in_refused: place.in_refused || refused, ..place };
             if let Some(entry) = self.entry(&join(path, &name), sides, below)? {
@@ -407,19 +406,11 @@ impl<'a> Merging<'a> {
     }
 
     fn take_ours(&mut self, path: &[u8], item: Option<StoredItem<'_>>) -> Option<NewEntry> {
-        let item = item?;
-        if let StoredItem::Directory(_) = item {
-            self.builder.copy(&self.our_manifest, path);
-        }
-        Some(item.into())
+        Some(self.builder.take(&self.our_manifest, path, item?))
     }
 
     fn take_theirs(&mut self, path: &[u8], item: Option<StoredItem<'_>>) -> Option<NewEntry> {
-        let item = item?;
-        if let StoredItem::Directory(_) = item {
-            self.builder.copy(&self.their_manifest, path);
-        }
-        Some(item.into())
+        Some(self.builder.take(&self.their_manifest, path, item?))
     }
 }
 
@@ -428,15 +419,6 @@ fn entry_of<'a>(directory: Option<&StoredDirectory<'a>>, name: &[u8]) -> Option<
     directory?.entries.get(name).copied()
 }
 
-/// Returns the directory of an entry that is one.
-fn as_directory(item: Option<StoredItem<'_>>) -> Option<DirectoryHandle<'_>> {
-    match item? {
-        StoredItem::Directory(below) => Some(below),
-        StoredItem::File { .. } | StoredItem::Link { .. } => None,
-    }
-}
-
-/// Whether a path lies below a directory.
-fn is_below(path: &[u8], directory: &[u8]) -> bool {
-    path.strip_prefix(directory).is_some_and(|rest| rest.first() == Some(&b'/'))
+fn is_directory(item: Option<StoredItem<'_>>) -> bool {
+    matches!(item, Some(StoredItem::Directory(_)))
 }

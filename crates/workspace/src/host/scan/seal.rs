@@ -3,7 +3,7 @@
 use backstitch_core::object::Object;
 use backstitch_core::ports::WorkspaceError;
 use backstitch_filesystem::format::names::{join, push};
-use backstitch_filesystem::format::{Manifest, Modes, RefusedEntry, TreeBuilder, TreeMode, git_refuses};
+use backstitch_filesystem::format::{Manifest, RefusedEntry, encode_directory};
 
 use super::{Purpose, Scan};
 use crate::host::index::{DirIndex, Entry, OmittedPath};
@@ -14,7 +14,8 @@ impl Scan<'_> {
         if node.flags.sealed && (node.flags.stored || self.purpose == Purpose::Restore) {
             return Ok(());
         }
-        let (tree, modes) = encode(node);
+        let items = node.entries.iter().filter_map(|(name, entry)| Some((name, entry.as_item()?)));
+        let (tree, modes) = encode_directory(node.mode, items, node.flags.refused);
         if !node.flags.sealed {
             node.tree = tree.as_ref().map(Object::id);
             node.modes = modes.last().map(Object::id);
@@ -35,33 +36,6 @@ impl Scan<'_> {
     }
 }
 
-/// Encodes the tree of a directory, if git represents anything of it, and the objects of its modes.
-fn encode(node: &DirIndex) -> (Option<Object>, Vec<Object>) {
-    let mut builder = TreeBuilder::default();
-    let mut modes = Modes { own: exception(TreeMode::Directory, node.mode), ..Modes::default() };
-    for (name, entry) in &node.entries {
-        if let Some((mode, id)) = entry.as_git()
-            && (node.flags.refused || !git_refuses(name, mode))
-        {
-            builder.push(name, mode, id);
-        }
-        match entry {
-            Entry::File(leaf) => {
-                let exception = exception(TreeMode::of_permissions(leaf.mode), leaf.mode);
-                modes.files.extend(exception.map(|mode| (name.clone(), mode)));
-            }
-            Entry::Directory(below) => modes.below.extend(below.modes.map(|id| (name.clone(), id))),
-            Entry::Link(_) | Entry::Uncovered(_) => {}
-        }
-    }
-    let tree = (!builder.is_empty()).then(|| builder.build());
-    (tree, modes.to_objects())
-}
-
-fn exception(mode: TreeMode, permissions: u32) -> Option<u32> {
-    (permissions != mode.permissions()).then_some(permissions)
-}
-
 /// Returns whether the manifest has entries for a directory's entries.
 fn is_exceptional(node: &DirIndex) -> bool {
     node.entries.iter().any(|(name, entry)| match entry {
@@ -69,11 +43,9 @@ fn is_exceptional(node: &DirIndex) -> bool {
         Entry::Directory(below) => {
             below.tree.is_none()
                 || below.flags.exceptional
-                || (!node.flags.refused && git_refuses(name, TreeMode::Directory))
+                || (!node.flags.refused && entry.is_refused(name))
         }
-        Entry::File(_) | Entry::Link(_) => {
-            !node.flags.refused && entry.git_mode().is_some_and(|mode| git_refuses(name, mode))
-        }
+        Entry::File(_) | Entry::Link(_) => !node.flags.refused && entry.is_refused(name),
     })
 }
 
@@ -91,10 +63,9 @@ fn exceptions(node: &DirIndex, path: &mut Vec<u8>, manifest: &mut Manifest) {
     let above = path.len();
     for (name, entry) in &node.entries {
         if !node.flags.refused
-            && entry.git_mode().is_some_and(|mode| git_refuses(name, mode))
-            && let Some(held) = entry.as_git()
+            && entry.is_refused(name)
+            && let Some((mode, object)) = entry.as_item().and_then(|item| item.as_git())
         {
-            let (mode, object) = held;
             manifest.refused.insert(join(path, name), RefusedEntry { mode, object });
         }
         let Entry::Directory(below) = entry else { continue };

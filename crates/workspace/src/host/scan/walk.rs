@@ -3,10 +3,9 @@
 use std::ffi::CStr;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-use backstitch_core::object::ObjectId;
 use backstitch_core::ports::UncoveredReason;
 use backstitch_filesystem::format::names::push;
-use backstitch_filesystem::format::{MAX_DEPTH, TreeMode, git_refuses};
+use backstitch_filesystem::format::{MAX_DEPTH, StoredItem, TreeMode, git_refuses};
 
 use super::{Purpose, Scan, Stop, leaf};
 use crate::host::index::{DirIndex, Entry, NodeFlags, OmittedPath};
@@ -57,7 +56,7 @@ impl Scan<'_> {
             }
             let above = self.path.len();
             push(&mut self.path, bytes);
-            let was = previous.as_ref().map(EntrySummary::of);
+            let was = previous.as_ref().map(summary_of);
             let entry = self.entry(directory, name, previous);
             self.path.truncate(above);
             let entry = match entry? {
@@ -66,7 +65,7 @@ impl Scan<'_> {
                     continue;
                 }
                 VisitOutcome::Entry(entry) => {
-                    same &= was == Some(EntrySummary::of(&entry));
+                    same &= was == Some(summary_of(&entry));
                     entry
                 }
                 VisitOutcome::Directory(found, previous) => {
@@ -88,7 +87,7 @@ impl Scan<'_> {
         }
         let mut gone = Vec::new();
         for (at, found, previous) in below {
-            let was = previous.as_deref().map(EntrySummary::of_node);
+            let was = previous.as_deref().map(|node| (Some(node.as_item()), node.flags.exceptional));
             let name = node.entries[at].0.clone();
             let above = self.path.len();
             push(&mut self.path, &name);
@@ -103,7 +102,7 @@ impl Scan<'_> {
             self.path.truncate(above);
             match walked {
                 Ok(Some(entry)) => {
-                    same &= was == Some(EntrySummary::of(&entry));
+                    same &= was == Some(summary_of(&entry));
                     node.entries[at].1 = entry;
                 }
                 Ok(None) => {
@@ -258,25 +257,8 @@ pub(super) fn uncovered(reason: UncoveredReason, bytes: Option<u64>) -> VisitOut
     VisitOutcome::Entry(Entry::Uncovered(OmittedPath { reason: Some(reason), bytes }))
 }
 
-/// Properties of an entry that show in the trees of its directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum EntrySummary {
-    Leaf(TreeMode, u32, ObjectId),
-    Directory { tree: Option<ObjectId>, modes: Option<ObjectId>, exceptional: bool },
-    Nothing,
-}
-
-impl EntrySummary {
-    fn of(entry: &Entry) -> Self {
-        match entry {
-            Entry::File(leaf) => Self::Leaf(TreeMode::of_permissions(leaf.mode), leaf.mode, leaf.id),
-            Entry::Link(leaf) => Self::Leaf(TreeMode::Link, 0, leaf.id),
-            Entry::Directory(node) => Self::of_node(node),
-            Entry::Uncovered(_) => Self::Nothing,
-        }
-    }
-
-    fn of_node(node: &DirIndex) -> Self {
-        Self::Directory { tree: node.tree, modes: node.modes, exceptional: node.flags.exceptional }
-    }
+/// Properties of an entry that show in the trees of its directory, and whether the manifest has entries below it.
+fn summary_of(entry: &Entry) -> (Option<StoredItem<'static>>, bool) {
+    let is_exceptional = matches!(entry, Entry::Directory(node) if node.flags.exceptional);
+    (entry.as_item(), is_exceptional)
 }
