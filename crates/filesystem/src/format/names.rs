@@ -61,6 +61,14 @@ pub fn decode(text: &[u8]) -> Option<Vec<u8>> {
     (encode(&bytes).as_bytes() == text).then_some(bytes)
 }
 
+/// Divides a path into the directory above it, which is empty at the top, and its name.
+pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(at) => (&path[..at], &path[at + 1..]),
+        None => (&path[..0], path),
+    }
+}
+
 /// Returns whether a path lies below a directory.
 pub(super) fn is_below(path: &[u8], directory: &[u8]) -> bool {
     path.strip_prefix(directory).is_some_and(|rest| rest.first() == Some(&b'/'))

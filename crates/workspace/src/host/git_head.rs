@@ -4,7 +4,6 @@
 //! head or branch can be reported before files are restored, and so that a call that moved it is not repeated.
 //! Only a plain `.git` directory is read, and nothing that it points to.
 
-use std::io::Read as _;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use backstitch_filesystem::format::names::join;
@@ -78,7 +77,7 @@ fn rest(digest: &mut blake3::Hasher, git: &OwnedFd, path: &[u8], depth: usize) {
         // A repository at the top of `.git` is read by `GitHead::read`.
         let is_head = depth > 0 && matches!(bytes, b"HEAD" | b"packed-refs");
         if is_file || is_head {
-            if let Some(content) = read_bytes(git.as_fd(), name) {
+            if let Ok(content) = sys::read_at_most(git.as_fd(), name, MOST_BYTES) {
                 digest.update(&path).update(&[0]);
                 match bytes {
                     b"index" => index::update(digest, &content),
@@ -114,12 +113,5 @@ fn is_commit(text: &str) -> bool {
 }
 
 fn read_text(directory: BorrowedFd<'_>, name: &str) -> Option<String> {
-    String::from_utf8(read_bytes(directory, name)?).ok()
-}
-
-fn read_bytes(directory: BorrowedFd<'_>, name: impl rustix::path::Arg) -> Option<Vec<u8>> {
-    let (file, _) = sys::open_file(directory, name).ok()?;
-    let mut bytes = Vec::new();
-    std::fs::File::from(file).take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
+    String::from_utf8(sys::read_at_most(directory, name, MOST_BYTES).ok()?).ok()
 }

@@ -22,7 +22,7 @@ impl HostWorkspace {
         let omitted: BTreeMap<&Vec<u8>, UncoveredReason> = here.omitted().chain(there.omitted()).collect();
         let excluded: BTreeSet<Vec<u8>> = omitted.keys().map(|path| (*path).clone()).collect();
         let paths: Vec<&[u8]> = merge.paths.iter().map(|path| path.as_str().as_bytes()).collect();
-        let mut ignores = MergeIgnores::default();
+        let mut ignores = Ignores::default();
         let ignores: Option<&mut dyn IgnoreRules> = match merge.ignored {
             IgnoredPaths::LeaveOut => Some(&mut ignores),
             IgnoredPaths::Merge => None,
@@ -50,19 +50,16 @@ impl HostWorkspace {
 }
 
 /// The `.gitignore` files of the directories that a merge walks through.
-#[derive(Default)]
-struct MergeIgnores(Ignores);
-
-impl IgnoreRules for MergeIgnores {
+impl IgnoreRules for Ignores {
     fn enter(&mut self, directory: &[u8], content: &Object) {
-        self.0.enter_content(directory, content);
+        Ignores::enter(self, directory, content.id(), || content.bytes().to_vec());
     }
 
     fn leave(&mut self) {
-        self.0.leave();
+        Ignores::leave(self);
     }
 
     fn is_ignored(&self, path: &[u8], is_directory: bool) -> bool {
-        self.0.matches(path, is_directory)
+        Ignores::is_ignored(self, path, is_directory)
     }
 }

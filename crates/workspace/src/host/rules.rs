@@ -8,19 +8,18 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use backstitch_core::object::{Object, ObjectId};
+use backstitch_core::object::ObjectId;
 use backstitch_core::ports::{UncoveredReason, WorkspaceError};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use super::sys::{Stamp, io_error, open_file};
+use super::sys::{Stamp, io_error};
 
 /// Maximum size of a `.gitignore`. A larger file is not read, because it is not a list of patterns.
-const MOST_IGNORE_BYTES: u64 = 1024 * 1024;
+pub(crate) const MOST_IGNORE_BYTES: u64 = 1024 * 1024;
 
 /// Static rules of an open workspace.
 #[derive(Debug)]
@@ -77,37 +76,20 @@ pub(crate) struct Ignores {
 }
 
 impl Ignores {
-    /// Enters a directory with a `.gitignore` of this content. `path` is the path of the directory.
-    pub(crate) fn enter(&mut self, directory: BorrowedFd<'_>, path: &[u8], id: ObjectId) {
-        let matcher = match self.read.get(&id) {
-            Some(matcher) => matcher.clone(),
-            None => {
-                let matcher = Arc::new(read_patterns(directory));
-                self.read.insert(id, matcher.clone());
-                matcher
-            }
-        };
-        self.stack.push((path.len(), matcher));
-    }
-
-    /// Does the same with a `.gitignore` that is stored.
-    pub(crate) fn enter_content(&mut self, path: &[u8], content: &Object) {
-        let patterns = || Arc::new(patterns_in(content.bytes()));
-        let matcher = self.read.entry(content.id()).or_insert_with(patterns).clone();
-        self.stack.push((path.len(), matcher));
+    /// Enters a directory with a `.gitignore`, whose content is read unless it is known. `path` is the path of the
+    /// directory.
+    pub(crate) fn enter(&mut self, path: &[u8], id: ObjectId, content: impl FnOnce() -> Vec<u8>) {
+        let matcher = self.read.entry(id).or_insert_with(|| Arc::new(patterns_in(&content())));
+        self.stack.push((path.len(), matcher.clone()));
     }
 
     pub(crate) fn leave(&mut self) {
         self.stack.pop();
     }
 
-    /// Returns whether a directory is ignored: the innermost file with a matching pattern decides.
-    pub(crate) fn is_ignored(&self, path: &[u8]) -> bool {
-        self.matches(path, true)
-    }
-
-    /// Returns whether a path is ignored, not considering the directories above it.
-    pub(crate) fn matches(&self, path: &[u8], is_directory: bool) -> bool {
+    /// Returns whether a path is ignored, not considering the directories above it: the innermost file with a matching
+    /// pattern decides.
+    pub(crate) fn is_ignored(&self, path: &[u8], is_directory: bool) -> bool {
         for (above, matcher) in self.stack.iter().rev() {
             let below = if *above == 0 { path } else { &path[above + 1..] };
             let matched = matcher.matched(to_path(below), is_directory);
@@ -117,19 +99,6 @@ impl Ignores {
         }
         false
     }
-}
-
-/// Reads patterns. Unreadable ones ignore nothing: that covers more, not less.
-fn read_patterns(directory: BorrowedFd<'_>) -> Gitignore {
-    use std::io::Read as _;
-    let mut bytes = Vec::new();
-    if let Ok((file, _)) = open_file(directory, ".gitignore") {
-        let read = std::fs::File::from(file).take(MOST_IGNORE_BYTES).read_to_end(&mut bytes);
-        if read.is_err() {
-            bytes.clear();
-        }
-    }
-    patterns_in(&bytes)
 }
 
 fn patterns_in(bytes: &[u8]) -> Gitignore {

@@ -4,7 +4,7 @@
 //! directory is swapped for a link during a walk, the call fails instead of leaving the root.
 
 use std::ffi::CStr;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use backstitch_core::ports::WorkspaceError;
@@ -139,6 +139,24 @@ pub(crate) fn open_file(
         Kind::File => Ok((file, found)),
         Kind::Directory | Kind::Link | Kind::Special => Err(io::ErrorKind::InvalidInput.into()),
     }
+}
+
+/// Reads the beginning of a regular file, up to a limit.
+pub(crate) fn read_at_most(
+    parent: BorrowedFd<'_>,
+    name: impl rustix::path::Arg,
+    limit: u64,
+) -> io::Result<Vec<u8>> {
+    let (file, _) = open_file(parent, name)?;
+    let mut bytes = Vec::new();
+    std::fs::File::from(file).take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Gives a file to a user and a group. A failure is harmless: the file then belongs to this process.
+pub(crate) fn set_owner(file: impl AsFd, (user, group): (u32, u32)) {
+    use rustix::process::{Gid, Uid};
+    let _ = rustix::fs::fchown(file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
 }
 
 /// Names in a directory, in byte order.

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use backstitch_core::ports::FilesystemError;
 use backstitch_filesystem::FilePath;
+use backstitch_filesystem::format::names::split;
 use cap_std::fs::Dir;
 use rustix::fs::{Mode, OFlags, mkdirat, openat, readlinkat};
 
@@ -129,10 +130,7 @@ impl HostFilesystem {
     }
 
     fn spot_of(&self, path: &FilePath, text: &[u8]) -> Result<Spot, FilesystemError> {
-        let (above, name) = match text.iter().rposition(|byte| *byte == b'/') {
-            Some(at) => (&text[..at], &text[at + 1..]),
-            None => (&text[..0], text),
-        };
+        let (above, name) = split(text);
         if is_temporary(name) {
             return Err(FilesystemError::Reserved { path: path.to_string() });
         }

@@ -51,7 +51,9 @@ impl HostFilesystem {
             openat(&spot.parent, &*temporary, NEW, PERMISSIONS).map_err(|error| failed(path, error))?;
         let replaced = fill(file, bytes).and_then(|file| {
             if let Some(before) = &before {
-                keep_owner(&file, before);
+                if rustix::process::geteuid().is_root() {
+                    sys::set_owner(&file, before.owner);
+                }
                 set_mode(&file, before.mode)?;
             }
             Ok(renameat(&spot.parent, &*temporary, &spot.parent, &*spot.name)?)
@@ -112,16 +114,6 @@ fn fill(file: OwnedFd, bytes: &[u8]) -> io::Result<File> {
     let mut file = File::from(file);
     file.write_all(bytes)?;
     Ok(file)
-}
-
-/// Keeps the owner of a file, if this process has the permission.
-fn keep_owner(file: &File, before: &EntryStat) {
-    if rustix::process::geteuid().is_root() {
-        let (user, group) = before.owner;
-        let user = rustix::process::Uid::from_raw(user);
-        let group = rustix::process::Gid::from_raw(group);
-        let _ = rustix::fs::fchown(file, Some(user), Some(group));
-    }
 }
 
 pub(super) fn delete(

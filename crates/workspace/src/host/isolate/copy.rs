@@ -15,7 +15,7 @@ use rustix::fs::{Mode, OFlags, mkdirat, openat, readlinkat, symlinkat};
 
 use super::IsolateError;
 use super::reflink::clone_file;
-use crate::host::rules::Ignores;
+use crate::host::rules::{Ignores, MOST_IGNORE_BYTES};
 use crate::host::sys::{self, EntryStat, Kind, Names, is_gone};
 use crate::options::IgnoredBudget;
 use crate::temporary::is_temporary;
@@ -102,9 +102,12 @@ impl CopyWalk {
             }
             path.truncate(above);
         }
-        let ignores = (rules == CopyRules::Project).then(|| content_of(from, c".gitignore")).flatten();
+        let ignores = match rules {
+            CopyRules::Project => sys::read_at_most(from, c".gitignore", MOST_IGNORE_BYTES).ok(),
+            CopyRules::Repository => None,
+        };
         if let Some(content) = &ignores {
-            self.ignores.enter(from, path, Object::blob(content.clone()).id());
+            self.ignores.enter(path, Object::blob(content.clone()).id(), || content.clone());
         }
         for (name, found) in below {
             push(path, name.to_bytes());
@@ -147,7 +150,7 @@ impl CopyWalk {
         };
         if rules == CopyRules::Project
             && self.reflinks != Some(true)
-            && self.ignores.is_ignored(path)
+            && self.ignores.is_ignored(path, true)
             && self.is_over_budget(&source).map_err(at(path))?
         {
             self.leave_out(path, UncoveredReason::IgnoredBudget, None);
@@ -263,15 +266,6 @@ fn fits(directory: BorrowedFd<'_>, left: &mut IgnoredBudget, depth: usize) -> io
 fn open(path: &Path) -> Result<OwnedFd, IsolateError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::open(path, flags, Mode::empty()).map_err(|error| IsolateError::at(path)(error.into()))
-}
-
-/// Reads a small file, if it exists.
-fn content_of(directory: BorrowedFd<'_>, name: &CStr) -> Option<Vec<u8>> {
-    use std::io::Read as _;
-    let (file, _) = sys::open_file(directory, name).ok()?;
-    let mut content = Vec::new();
-    File::from(file).take(1024 * 1024).read_to_end(&mut content).ok()?;
-    Some(content)
 }
 
 fn at(path: &[u8]) -> impl FnOnce(io::Error) -> IsolateError {

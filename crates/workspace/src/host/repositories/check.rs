@@ -7,10 +7,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use backstitch_filesystem::format::names::join;
+use backstitch_filesystem::format::names::{join, split};
 
 use super::find::Repositories;
-use super::guarded::{Bytes, GuardedFile, GuardedFiles, GuardedRepository, split};
+use super::guarded::{Bytes, GuardedFile, GuardedFiles, GuardedRepository};
 use super::settings::Settings;
 
 /// A change of a guarded file.

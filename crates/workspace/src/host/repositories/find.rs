@@ -8,7 +8,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
-use std::io::Read as _;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -122,9 +121,7 @@ fn resolve(root: &Path, pointer: &[u8]) -> Option<PathBuf> {
     if path.symlink_metadata().ok()?.is_symlink() {
         return fs::canonicalize(path).ok();
     }
-    let mut text = Vec::new();
-    let (file, _) = sys::open_file(rustix::fs::CWD, &path).ok()?;
-    fs::File::from(file).take(MOST_POINTER).read_to_end(&mut text).ok()?;
+    let text = sys::read_at_most(rustix::fs::CWD, &path, MOST_POINTER).ok()?;
     let target = text.strip_prefix(b"gitdir:")?.trim_ascii();
     fs::canonicalize(path.parent()?.join(OsStr::from_bytes(target))).ok()
 }

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
-use backstitch_filesystem::format::names::{decode, encode, join};
+use backstitch_filesystem::format::names::{decode, encode, join, split};
 use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, readlinkat, symlinkat, unlinkat};
 use serde::{Deserialize, Serialize};
 
@@ -233,11 +233,4 @@ fn open_below(root: BorrowedFd<'_>, path: &[u8]) -> io::Result<OwnedFd> {
         directory = sys::open_directory(directory.as_fd(), name)?;
     }
     Ok(directory)
-}
-
-pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    match path.iter().rposition(|byte| *byte == b'/') {
-        Some(at) => (&path[..at], &path[at + 1..]),
-        None => (&path[..0], path),
-    }
 }

@@ -349,22 +349,15 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         if !self.privileged || made.owner == like.owner {
             return false;
         }
-        let (user, group) = like.owner;
-        let user = rustix::process::Uid::from_raw(user);
-        let group = rustix::process::Gid::from_raw(group);
         // Owners are not part of a root, so a failure is ignored.
-        let _ = rustix::fs::fchown(file, Some(user), Some(group));
+        sys::set_owner(file, like.owner);
         true
     }
 
-    fn temporary(&mut self) -> Vec<u8> {
+    pub(super) fn temporary(&mut self) -> Vec<u8> {
         self.temporaries += 1;
         let name = format!("{}-{}", std::process::id(), self.temporaries);
         [TEMPORARY, name.as_bytes()].concat()
-    }
-
-    pub(super) fn hoisted_name(&mut self) -> Vec<u8> {
-        self.temporary()
     }
 
     pub(super) fn tick(&mut self, path: &[u8], action: RestoreAction) -> Result<(), WorkspaceError> {

@@ -56,7 +56,7 @@ impl Apply<'_, '_, '_> {
         }
         if depth > MAX_DEPTH {
             // Too deep to keep a handle open for each level: move it to the top and delete it there.
-            let top = self.hoisted_name();
+            let top = self.temporary();
             renameat(parent, name, self.root, &*top).map_err(|error| failed(error.into()))?;
             self.hoisted.push(top);
             return Ok(true);

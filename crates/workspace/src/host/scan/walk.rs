@@ -9,7 +9,7 @@ use backstitch_filesystem::format::{MAX_DEPTH, StoredItem, TreeMode, git_refuses
 
 use super::{Purpose, Scan, Stop, leaf};
 use crate::host::index::{DirIndex, Entry, NodeFlags, OmittedPath};
-use crate::host::rules::is_static;
+use crate::host::rules::{MOST_IGNORE_BYTES, is_static};
 use crate::host::sys::{self, EntryStat, Kind, Names, is_gone};
 use crate::temporary::is_temporary;
 
@@ -83,7 +83,9 @@ impl Scan<'_> {
             _ => None,
         };
         if let Some(id) = ignores {
-            self.ignores.enter(directory, &self.path, id);
+            // Unreadable patterns ignore nothing: that covers more, not less.
+            let read = || sys::read_at_most(directory, ".gitignore", MOST_IGNORE_BYTES).unwrap_or_default();
+            self.ignores.enter(&self.path, id, read);
         }
         let mut gone = Vec::new();
         for (at, found, previous) in below {
@@ -191,7 +193,7 @@ impl Scan<'_> {
             Err(error) => return Err(sys::io_error(&self.path, error).into()),
         };
         let previous = previous.map(|node| *node);
-        if self.budget.is_some() || !self.ignores.is_ignored(&self.path) {
+        if self.budget.is_some() || !self.ignores.is_ignored(&self.path, true) {
             return match self.directory(directory.as_fd(), found, previous, place) {
                 Ok(node) => Ok(Some(Entry::Directory(Box::new(node)))),
                 Err(Stop::Gone) => Ok(None),
