@@ -65,8 +65,7 @@ impl StoreAdmin for SqliteStore {
         to: &'a Path,
         progress: Progress<'a, BackupProgress>,
     ) -> BoxFuture<'a, Result<u64, OpenError>> {
-        // Not with a connection of this store, which may have an older version.
-        Box::pin(async move { Self::backup_file(self.path(), to, progress) })
+        Box::pin(async move { Self::backup(self, to, progress) })
     }
 
     fn salvage<'a>(&'a self, to: &'a Path) -> BoxFuture<'a, Result<SalvageReport, OpenError>> {

@@ -25,7 +25,7 @@ const INTERVAL: Duration = Duration::from_millis(200);
 impl SqliteStore {
     /// Copies the store to a new file, at which nothing may exist, and returns its size. The file is complete
     /// and durable on return, and does not exist before. `progress` is called now and then, from another
-    /// thread.
+    /// thread. A store of an older version is copied as it is.
     ///
     /// This blocks the thread; other readers and writers continue.
     pub fn backup(
@@ -34,19 +34,8 @@ impl SqliteStore {
         progress: &mut (dyn FnMut(BackupProgress) + Send),
     ) -> Result<u64, OpenError> {
         let file = NewFile::with_data_of(&self.path, &absolute(path.as_ref())?)?;
-        self.readers.with(|connection| copy(connection, &file, progress))?;
-        file.publish()
-    }
-
-    /// Copies the store at a path, which may have an older version, as it is.
-    pub fn backup_file(
-        from: impl AsRef<Path>,
-        to: impl AsRef<Path>,
-        progress: &mut (dyn FnMut(BackupProgress) + Send),
-    ) -> Result<u64, OpenError> {
-        let from = absolute(from.as_ref())?;
-        let file = NewFile::with_data_of(&from, &absolute(to.as_ref())?)?;
-        let connection = open::any_version(&from)?;
+        // Not with a connection of this store, which may have an older version.
+        let connection = open::any_version(&self.path)?;
         copy(&connection, &file, progress)?;
         file.publish()
     }

@@ -4,6 +4,8 @@
 //! holder is alive only its lock can tell. So rows are read in order and checked one by one until the page is
 //! full: a page is short only at the end. A cursor is the number of a session, which never changes.
 
+use std::ops::ControlFlow;
+
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{JournalState, SessionSummary};
 use backstitch_core::ports::{
@@ -31,7 +33,7 @@ pub(super) fn page(
     scan(locks, connection, query, limit, |found, row| {
         if page.sessions.len() == limit {
             page.next = Some(SessionCursor::new(last.to_string()));
-            return Ok(Scan::Ended);
+            return Ok(ControlFlow::Break(()));
         }
         last = found.number;
         page.sessions.push(IndexedSession {
@@ -39,7 +41,7 @@ pub(super) fn page(
             holder: found.holder,
             has_waiting: found.has_waiting,
         });
-        Ok(Scan::Continues)
+        Ok(ControlFlow::Continue(()))
     })?;
     Ok(page)
 }
@@ -49,7 +51,7 @@ pub(super) fn count(locks: &Locks, connection: &Connection, query: &SessionQuery
     let mut count = 0;
     scan(locks, connection, query, usize::MAX, |_, _| {
         count += 1;
-        Ok(Scan::Continues)
+        Ok(ControlFlow::Continue(()))
     })?;
     Ok(count)
 }
@@ -60,12 +62,6 @@ struct FoundSession {
     session: SessionId,
     holder: Option<Owner>,
     has_waiting: bool,
-}
-
-#[derive(PartialEq)]
-enum Scan {
-    Continues,
-    Ended,
 }
 
 /// Columns of the selection, in order.
@@ -83,7 +79,7 @@ fn scan(
     connection: &Connection,
     query: &SessionQuery,
     wanted: usize,
-    mut each: impl FnMut(FoundSession, &Row<'_>) -> Result<Scan, Failure>,
+    mut each: impl FnMut(FoundSession, &Row<'_>) -> Result<ControlFlow<()>, Failure>,
 ) -> Result<(), Failure> {
     // A status is known only once claims and inboxes are, so any number of sessions may be looked at.
     let looked_at = if query.statuses.is_empty() { wanted } else { usize::MAX };
@@ -109,7 +105,7 @@ fn scan(
             }
         }
         let number = row.get(Column::Number as usize)?;
-        if each(FoundSession { number, session, holder, has_waiting }, row)? == Scan::Ended {
+        if each(FoundSession { number, session, holder, has_waiting }, row)?.is_break() {
             break;
         }
     }
