@@ -3,17 +3,19 @@
 //! Only the trees along the paths are read and written. A path is a file, a link or a directory with everything
 //! below it. A path that the other root does not hold is removed. The directories above a removed path stay.
 
+use std::collections::BTreeMap;
+
 use backstitch_core::journal::WorkspaceRoot;
-use backstitch_core::object::{Object, ObjectId};
+use backstitch_core::object::Object;
 use backstitch_core::ports::{
     FilePath, GraftedCapture, ObjectOverlay, Objects, WorkspaceCapture, WorkspaceError,
 };
 
+use super::TreeMode;
+use super::build::{NewEntry, RootBuilder};
 use super::manifest::Manifest;
-use super::modes::Modes;
-use super::names::{is_below, shown};
-use super::stored::{StoredItem, with_item};
-use super::{TreeBuilder, TreeMode, empty_tree, load_tree};
+use super::names::{Name, is_below, join, shown};
+use super::stored::{DirectoryHandle, Root, StoredItem, with_item};
 
 /// A combined root, with the objects that are not stored yet.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,16 +37,18 @@ pub fn graft(
     from: WorkspaceRoot,
     paths: &[&[u8]],
 ) -> Result<GraftedRoot, WorkspaceError> {
-    let mut graft = Graft(ObjectOverlay::new([], objects));
+    let mut known = ObjectOverlay::new([], objects);
     let (mut root, mut missing) = (onto, Vec::new());
     for path in paths {
-        if exists(&graft.0, root, path)? || exists(&graft.0, from, path)? {
-            root = graft.put(root, from, path)?;
+        if exists(&known, root, path)? || exists(&known, from, path)? {
+            let (grafted, new) = put(&known, root, from, path)?;
+            new.into_iter().for_each(|object| known.insert(object));
+            root = grafted;
         } else {
             missing.push(path.to_vec());
         }
     }
-    Ok(GraftedRoot { root, objects: graft.0.into_new().collect(), missing })
+    Ok(GraftedRoot { root, objects: known.into_new().collect(), missing })
 }
 
 /// Returns a capture with `paths` as they are in `from`.
@@ -62,158 +66,92 @@ pub fn grafted(
     Ok(GraftedCapture { captured, missing: missing.iter().map(|path| shown(path)).collect() })
 }
 
-/// Stored objects, and the new ones.
-struct Graft<'a>(ObjectOverlay<'a>);
+/// Returns a root with a path as it is in another, and its new objects.
+fn put(
+    objects: &dyn Objects,
+    onto: WorkspaceRoot,
+    from: WorkspaceRoot,
+    path: &[u8],
+) -> Result<(WorkspaceRoot, Vec<Object>), WorkspaceError> {
+    let load = |root: WorkspaceRoot| -> Result<_, WorkspaceError> {
+        Ok((Root::load(objects, root)?, Manifest::load(objects, root.manifest)?))
+    };
+    let ((onto, onto_manifest), (from, from_manifest)) = (load(onto)?, load(from)?);
+    for refused in onto_manifest.refused.keys().chain(from_manifest.refused.keys()) {
+        if is_below(path, refused) {
+            let reason = format!("it belongs to {}, which is only restored as a whole", shown(refused));
+            return Err(WorkspaceError::Blocked { path: shown(path), reason });
+        }
+    }
+    let builder = RootBuilder::new(objects);
+    let mut graft = Graft { objects, onto: onto_manifest, from: from_manifest, builder };
+    let names: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
+    let top = graft.directory(&[], Some(onto.folder()), Some(from.folder()), &names)?;
+    Ok(graft.builder.finish(top))
+}
 
-/// What a tree and its modes hold at a path.
-struct GraftedItem {
-    tree: Option<(TreeMode, ObjectId)>,
-    mode: Option<u32>,
-    modes: Option<ObjectId>,
+struct Graft<'a> {
+    objects: &'a dyn Objects,
+    onto: Manifest,
+    from: Manifest,
+    builder: RootBuilder<'a>,
 }
 
 impl Graft<'_> {
-    fn give(&mut self, object: Object) -> ObjectId {
-        let id = object.id();
-        self.0.insert(object);
-        id
-    }
-
-    fn put(
+    /// Builds a directory with the path of these names as it is in the other root.
+    fn directory(
         &mut self,
-        onto: WorkspaceRoot,
-        from: WorkspaceRoot,
         path: &[u8],
-    ) -> Result<WorkspaceRoot, WorkspaceError> {
-        let mut manifest = Manifest::load(&self.0, onto.manifest)?;
-        let other = Manifest::load(&self.0, from.manifest)?;
-        for refused in [&manifest, &other].into_iter().flat_map(|manifest| manifest.refused.keys()) {
-            if is_below(path, refused) {
-                let reason = format!("it belongs to {}, which is only restored as a whole", shown(refused));
-                return Err(WorkspaceError::Blocked { path: shown(path), reason });
-            }
-        }
-        for (end, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
-            if is_file(&self.0, onto, &path[..end])? {
-                let (path, reason) = (shown(&path[..end]), "it is a file now, and no directory".to_owned());
-                return Err(WorkspaceError::Blocked { path, reason });
-            }
-        }
-        let names: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
-        let item = self.item(from, other.modes, &names)?;
-        // Inside of a directory, a restore leaves such a file as it is; alone, there is nothing to restore.
-        if let Some((mode, id)) = item.tree
-            && mode != TreeMode::Directory
-            && self.0.is_redacted(id).map_err(WorkspaceError::Objects)?
-        {
-            let reason = "its content was redacted".to_owned();
-            return Err(WorkspaceError::Blocked { path: shown(path), reason });
-        }
-        let tree = self.put_tree(Some(onto.tree), &names, &item)?;
-        let tree = tree.unwrap_or_else(|| self.give(empty_tree()));
-        manifest.modes = self.put_modes(manifest.modes, &names, &item)?;
-        let is_kept = |other: &[u8]| other != path && !is_below(other, path);
-        manifest.empty_directories.retain(|other| is_kept(other));
-        manifest.refused.retain(|other, _| is_kept(other));
-        manifest
-            .empty_directories
-            .extend(other.empty_directories.iter().filter(|other| !is_kept(other)).cloned());
-        let refused = other.refused.iter().filter(|(other, _)| !is_kept(other));
-        manifest.refused.extend(refused.map(|(path, entry)| (path.clone(), *entry)));
-        let mut root = WorkspaceRoot { tree, manifest: self.give(manifest.to_object()) };
-        if exists(&self.0, root, path)? {
-            manifest.empty_directories.retain(|directory| !is_below(path, directory));
-        } else if let Some(end) = path.iter().rposition(|byte| *byte == b'/')
-            && !exists(&self.0, root, &path[..end])?
-        {
-            manifest.empty_directories.insert(path[..end].to_vec());
-        }
-        root.manifest = self.give(manifest.to_object());
-        Ok(root)
-    }
-
-    /// Looks up a path in the tree and in the modes of a root.
-    fn item(
-        &self,
-        root: WorkspaceRoot,
-        modes: Option<ObjectId>,
+        onto: Option<DirectoryHandle<'_>>,
+        from: Option<DirectoryHandle<'_>>,
         names: &[&[u8]],
-    ) -> Result<GraftedItem, WorkspaceError> {
-        let mut found = GraftedItem { tree: Some((TreeMode::Directory, root.tree)), mode: None, modes };
-        for name in names {
-            let below = match found.tree {
-                Some((TreeMode::Directory, id)) => load_tree(&self.0, id)?,
-                _ => Vec::new(),
-            };
-            let entry = below.into_iter().find(|entry| entry.name == *name);
-            let modes = found.modes.map(|id| Modes::load(&self.0, id)).transpose()?.unwrap_or_default();
-            found = GraftedItem {
-                tree: entry.map(|entry| (entry.mode, entry.object)),
-                mode: modes.files.get(*name).copied(),
-                modes: modes.below.get(*name).copied(),
-            };
+    ) -> Result<DirectoryHandle<'static>, WorkspaceError> {
+        let onto = onto.map(|directory| directory.load(self.objects)).transpose()?;
+        let from = from.map(|directory| directory.load(self.objects)).transpose()?;
+        let mode = onto.as_ref().map_or(TreeMode::Directory.permissions(), |onto| onto.mode);
+        let mut others = onto.map(|onto| onto.entries).unwrap_or_default();
+        let mut entries: BTreeMap<Name, NewEntry> = BTreeMap::new();
+        if let Some((name, rest)) = names.split_first() {
+            let theirs = from.and_then(|from| from.entries.get(*name).copied());
+            let entry = self.entry(&join(path, name), others.remove(*name), theirs, rest)?;
+            entries.extend(entry.map(|entry| ((*name).into(), entry)));
         }
-        Ok(found)
+        for (name, item) in others {
+            let entry = self.builder.take(&self.onto, &join(path, &name), item);
+            entries.insert(name, entry);
+        }
+        Ok(self.builder.directory(path, mode, &entries, false))
     }
 
-    fn put_tree(
+    /// Takes the entry at a path from the other root, or, if there are more names, what is below it.
+    fn entry(
         &mut self,
-        tree: Option<ObjectId>,
-        names: &[&[u8]],
-        item: &GraftedItem,
-    ) -> Result<Option<ObjectId>, WorkspaceError> {
-        let entries = tree.map(|id| load_tree(&self.0, id)).transpose()?.unwrap_or_default();
-        let Some((name, rest)) = names.split_first() else { return Ok(tree) };
-        let present =
-            entries.iter().find(|entry| entry.name == *name).map(|entry| (entry.mode, entry.object));
-        let new = match (rest.is_empty(), present) {
-            (true, _) => item.tree,
-            (false, present) => {
-                let below = present.filter(|(mode, _)| *mode == TreeMode::Directory).map(|(_, id)| id);
-                let below = self.put_tree(below, rest, item)?;
-                below.map(|id| (TreeMode::Directory, id))
+        path: &[u8],
+        ours: Option<StoredItem<'_>>,
+        theirs: Option<StoredItem<'_>>,
+        rest: &[&[u8]],
+    ) -> Result<Option<NewEntry>, WorkspaceError> {
+        let blocked =
+            |reason: &str| Err(WorkspaceError::Blocked { path: shown(path), reason: reason.to_owned() });
+        if !rest.is_empty() {
+            if ours.is_some_and(|item| item.directory().is_none()) {
+                return blocked("it is a file now, and no directory");
             }
-        };
-        let mut builder = TreeBuilder::default();
-        for entry in entries.iter().filter(|entry| entry.name != *name) {
-            builder.push(&entry.name, entry.mode, entry.object);
+            let [ours, theirs] = [ours, theirs].map(|item| item.and_then(StoredItem::directory));
+            return Ok(Some(NewEntry::Directory(self.directory(path, ours, theirs, rest)?)));
         }
-        if let Some((mode, object)) = new {
-            builder.push(name, mode, object);
+        match theirs {
+            Some(StoredItem::File { id, .. } | StoredItem::Link { id })
+                if self.objects.is_redacted(id).map_err(WorkspaceError::Objects)? =>
+            {
+                blocked("its content was redacted")
+            }
+            theirs => Ok(theirs.map(|item| self.builder.take(&self.from, path, item))),
         }
-        Ok((!builder.is_empty()).then(|| self.give(builder.build())))
-    }
-
-    fn put_modes(
-        &mut self,
-        modes: Option<ObjectId>,
-        names: &[&[u8]],
-        item: &GraftedItem,
-    ) -> Result<Option<ObjectId>, WorkspaceError> {
-        let mut own = modes.map(|id| Modes::load(&self.0, id)).transpose()?.unwrap_or_default();
-        let Some((name, rest)) = names.split_first() else { return Ok(modes) };
-        let below = if rest.is_empty() {
-            own.files.remove(*name);
-            own.files.extend(item.mode.map(|mode| ((*name).into(), mode)));
-            item.modes
-        } else {
-            self.put_modes(own.below.get(*name).copied(), rest, item)?
-        };
-        own.below.remove(*name);
-        own.below.extend(below.map(|id| ((*name).into(), id)));
-        let objects = own.to_objects();
-        Ok(objects.into_iter().map(|object| self.give(object)).last())
     }
 }
 
-/// Whether a path lies below a directory.
 /// Whether a root holds anything at a path.
 fn exists(objects: &dyn Objects, root: WorkspaceRoot, path: &[u8]) -> Result<bool, WorkspaceError> {
     Ok(with_item(objects, root, path, |_| ())?.is_some())
-}
-
-/// Whether a root holds a file or a link at a path.
-fn is_file(objects: &dyn Objects, root: WorkspaceRoot, path: &[u8]) -> Result<bool, WorkspaceError> {
-    let is_file = with_item(objects, root, path, |item| !matches!(item, StoredItem::Directory(_)))?;
-    Ok(is_file.unwrap_or_default())
 }

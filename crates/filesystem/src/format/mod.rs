@@ -4,6 +4,7 @@
 //! contain names that are not UTF-8. Stored objects are checked before they are used: a damaged or hostile
 //! tree is refused, not followed.
 
+mod build;
 mod diff;
 mod git_names;
 mod graft;

@@ -4,7 +4,6 @@
 //! conflict by itself: its entries are merged one by one, and it exists afterwards if it has an entry, or if the side that
 //! changed that says so.
 
-mod build;
 mod lines;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,8 +13,8 @@ use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{ConflictKind, ConflictResolution, MergeConflict, Objects, WorkspaceError};
 
-use self::build::{NewEntry, RootBuilder};
 use self::lines::MergedText;
+use super::build::{NewEntry, RootBuilder};
 use super::manifest::Manifest;
 use super::names::{is_below, join, shown};
 use super::stored::{DirectoryHandle, MAX_DEPTH, Root, StoredDirectory, StoredItem};
