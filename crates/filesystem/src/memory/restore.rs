@@ -6,16 +6,16 @@
 use std::sync::Arc;
 
 use backstitch_core::journal::WorkspaceRoot;
-use backstitch_core::object::{ObjectId, ObjectKind};
+use backstitch_core::object::ObjectKind;
 use backstitch_core::ports::{FilesystemLimits, Objects, UncoveredPath, UncoveredReason, WorkspaceError};
 use backstitch_core::time::Timestamp;
 
 use super::capture::{root_of, summary};
-use super::node::{Directory, File, FileNode, Lookup};
+use super::node::{Directory, File, FileNode};
 use super::{MemoryFiles, joined};
 use crate::FilePath;
 use crate::format::names::shown;
-use crate::format::{Manifest, RefusedEntry, TreeMode, damaged, fetch, git_refuses, load_tree};
+use crate::format::{DirectoryHandle, Root, StoredItem, TreeMode, damaged, fetch, git_refuses};
 
 /// Maximum number of entries. A tree can name the same directory many times, so a small object can describe
 /// more files than fit in memory.
@@ -40,23 +40,12 @@ impl Restore<'_> {
         root: WorkspaceRoot,
         present: &MemoryFiles,
     ) -> Result<MemoryFiles, WorkspaceError> {
-        let directory = self.directory(root.tree, "", Some(&present.root))?;
-        let mut files = MemoryFiles::from_root(directory);
-        let manifest = Manifest::load(self.objects, root.manifest)?;
-        if manifest.modes.is_some() {
+        let wanted = Root::load(self.objects, root)?;
+        if wanted.folder().modes.is_some() {
             let reason = "files in memory have no exact modes".to_owned();
             return Err(WorkspaceError::Blocked { path: shown(b""), reason });
         }
-        for (path, RefusedEntry { mode, object }) in &manifest.refused {
-            let path = self.free(&files, root, path)?;
-            if let Some(node) = self.node(*mode, *object, path.as_str(), None)? {
-                files.put(&path, node);
-            }
-        }
-        for path in &manifest.empty_directories {
-            let path = self.free(&files, root, path)?;
-            files.put(&path, FileNode::Directory(Arc::default()));
-        }
+        let files = MemoryFiles::from_root(self.directory(wanted.folder(), "", Some(&present.root))?);
         // Shared directories were not counted before.
         self.check("all files", files.bytes(), self.total_bytes)?;
         // Content of a root that files in memory cannot represent changes the computed root.
@@ -66,49 +55,31 @@ impl Restore<'_> {
         Err(damaged(root.tree, "capturing the restored files gives a different root"))
     }
 
-    /// Parses a path of the manifest, at which there must be nothing yet.
-    fn free(
-        &self,
-        files: &MemoryFiles,
-        root: WorkspaceRoot,
-        path: &[u8],
-    ) -> Result<FilePath, WorkspaceError> {
-        let blocked = |reason: &str| WorkspaceError::Blocked { path: shown(path), reason: reason.to_owned() };
-        let text = str::from_utf8(path)
-            .map_err(|_| blocked("names in memory must be UTF-8, and this one is not"))?;
-        let parsed = FilePath::within(text, self.limits).map_err(|error| blocked(error.reason))?;
-        if !parsed.is_root() && parsed.as_str() == text && matches!(files.find(&parsed), Lookup::Nothing) {
-            Ok(parsed)
-        } else {
-            Err(damaged(root.manifest, format!("{} is invalid or already in use", shown(path))))
-        }
-    }
-
     fn directory(
         &mut self,
-        tree: ObjectId,
+        wanted: DirectoryHandle<'_>,
         path: &str,
         present: Option<&Arc<Directory>>,
     ) -> Result<Arc<Directory>, WorkspaceError> {
-        if let Some(present) = present {
+        if let Some(present) = present.filter(|_| wanted.overlay.is_none()) {
             let summary = summary(present);
-            if summary.tree == Some(tree) && !summary.exceptional {
+            if summary.tree == wanted.tree && !summary.exceptional {
                 return Ok(present.clone());
             }
         }
         let mut nodes: Vec<(Arc<str>, FileNode)> = Vec::new();
-        for entry in load_tree(self.objects, tree)? {
-            let name = str::from_utf8(&entry.name).map_err(|_| WorkspaceError::Blocked {
-                path: joined(path, &String::from_utf8_lossy(&entry.name)),
+        for (bytes, item) in wanted.load(self.objects)?.entries {
+            let name = str::from_utf8(&bytes).map_err(|_| WorkspaceError::Blocked {
+                path: joined(path, &String::from_utf8_lossy(&bytes)),
                 reason: "names in memory must be UTF-8, and this one is not".to_owned(),
             })?;
             let path = joined(path, name);
             // The summary of the present tree does not include refused names, so equality cannot be detected
             // there.
             let present = present
-                .filter(|_| !git_refuses(&entry.name, entry.mode))
+                .filter(|_| !git_refuses(&bytes, item.tree_mode()))
                 .and_then(|directory| directory.get(name));
-            let node = self.node(entry.mode, entry.object, &path, present)?;
+            let node = self.node(item, &path, present)?;
             nodes.extend(node.map(|node| (name.into(), node)));
         }
         Ok(Arc::new(nodes.into_iter().collect()))
@@ -116,8 +87,7 @@ impl Restore<'_> {
 
     fn node(
         &mut self,
-        mode: TreeMode,
-        object: ObjectId,
+        item: StoredItem<'_>,
         path: &str,
         present: Option<&FileNode>,
     ) -> Result<Option<FileNode>, WorkspaceError> {
@@ -131,20 +101,19 @@ impl Restore<'_> {
             path: path.chars().take(200).collect(),
             reason: error.reason.to_owned(),
         })?;
-        let executable = match mode {
-            TreeMode::Directory => {
+        let (object, executable) = match item {
+            StoredItem::Directory(wanted) => {
                 let present = match present {
                     Some(FileNode::Directory(directory)) => Some(directory),
                     Some(FileNode::File(_)) | None => None,
                 };
-                return Ok(Some(FileNode::Directory(self.directory(object, path, present)?)));
+                return Ok(Some(FileNode::Directory(self.directory(wanted, path, present)?)));
             }
-            TreeMode::Link => {
+            StoredItem::Link { .. } => {
                 let reason = "files in memory cannot be links".to_owned();
                 return Err(WorkspaceError::Blocked { path: path.to_owned(), reason });
             }
-            TreeMode::Executable => true,
-            TreeMode::File => false,
+            StoredItem::File { id, .. } => (id, item.tree_mode() == TreeMode::Executable),
         };
         let same = match present {
             Some(FileNode::File(file)) if file.blob().id() == object => Some(file),
