@@ -23,41 +23,36 @@ pub(super) struct PreparedSummary {
     summary: SessionSummary,
     /// The session's id in its stored form.
     name: String,
-    created_at: String,
-    updated_at: String,
-    parent: Option<String>,
+    /// Columns that repeat what the summary says, in the order of the table.
+    columns: [Option<String>; 8],
     text: String,
 }
 
 impl PreparedSummary {
     pub(super) fn new(summary: &SessionSummary) -> Result<Self, Failure> {
         let text = serde_json::to_string(summary).map_err(|error| StoreError::Backend(error.into()))?;
-        Ok(Self {
-            name: summary.session.to_string(),
-            created_at: summary.created_at.to_string(),
-            updated_at: summary.updated_at.to_string(),
-            parent: summary.origin.parent().map(|parent| parent.to_string()),
-            text,
-            summary: summary.clone(),
-        })
+        let columns = [
+            Some(summary.created_at.to_string()),
+            Some(summary.updated_at.to_string()),
+            Some(summary.state.as_str().to_owned()),
+            summary.outcome.map(|outcome| outcome.as_str().to_owned()),
+            summary.agent.as_deref().map(str::to_owned),
+            summary.workspace.as_deref().map(str::to_owned),
+            Some(OriginKind::from(&summary.origin).as_str().to_owned()),
+            summary.origin.parent().map(|parent| parent.to_string()),
+        ];
+        Ok(Self { summary: summary.clone(), name: summary.session.to_string(), columns, text })
     }
 
     /// Writes the summary of a session after a batch. What never changes (tags, origin and time of creation)
     /// is written with the first one.
     pub(super) fn write(&self, connection: &Connection, number: i64) -> Result<(), Failure> {
-        let SessionSummary { version, position, state, outcome, agent, workspace, .. } = &self.summary;
+        let (version, position) = (self.summary.version, self.summary.position.number().cast_signed());
+        let [_, updated_at, state, outcome, agent, workspace, ..] = &self.columns;
         let sql = "UPDATE summaries SET version = ?2, position = ?3, updated_at = ?4, state = ?5,
             outcome = ?6, agent = ?7, workspace = ?8, summary = ?9 WHERE session = ?1";
         let values = params![
-            number,
-            version,
-            position.number().cast_signed(),
-            self.updated_at,
-            state.as_str(),
-            outcome.map(|outcome| outcome.as_str()),
-            agent.as_deref(),
-            workspace.as_deref(),
-            self.text
+            number, version, position, updated_at, state, outcome, agent, workspace, self.text
         ];
         match connection.prepare_cached(sql)?.execute(values)? {
             0 => self.insert(connection, number),
@@ -66,43 +61,19 @@ impl PreparedSummary {
     }
 
     fn insert(&self, connection: &Connection, number: i64) -> Result<(), Failure> {
-        let SessionSummary { version, position, state, outcome, agent, workspace, .. } = &self.summary;
+        let (version, position) = (self.summary.version, self.summary.position.number().cast_signed());
+        let [created_at, updated_at, state, outcome, agent, workspace, origin, parent] = &self.columns;
         let sql = "INSERT INTO summaries (session, version, position, created_at, updated_at, state, outcome,
             agent, workspace, origin, parent, summary)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
         let values = params![
-            number,
-            version,
-            position.number().cast_signed(),
-            self.created_at,
-            self.updated_at,
-            state.as_str(),
-            outcome.map(|outcome| outcome.as_str()),
-            agent.as_deref(),
-            workspace.as_deref(),
-            OriginKind::from(&self.summary.origin).as_str(),
-            self.parent,
-            self.text
+            number, version, position, created_at, updated_at, state, outcome, agent, workspace, origin,
+            parent, self.text
         ];
         execute(connection, sql, values)?;
         let sql = "INSERT OR IGNORE INTO tags (key, value, session) VALUES (?1, ?2, ?3)";
         let mut tags = self.summary.tags.iter();
         tags.try_for_each(|(key, value)| execute(connection, sql, params![key, value, number]))
-    }
-
-    /// Columns that repeat what the summary says.
-    fn columns(&self) -> Vec<Option<String>> {
-        let SessionSummary { state, outcome, agent, workspace, origin, .. } = &self.summary;
-        vec![
-            Some(self.created_at.clone()),
-            Some(self.updated_at.clone()),
-            Some(state.as_str().to_owned()),
-            outcome.map(|outcome| outcome.as_str().to_owned()),
-            agent.as_deref().map(str::to_owned),
-            workspace.as_deref().map(str::to_owned),
-            Some(OriginKind::from(origin).as_str().to_owned()),
-            self.parent.clone(),
-        ]
     }
 
     /// Replaces the summary of a session if this one describes its head. Returns whether it does.
@@ -139,7 +110,7 @@ pub(super) fn get(connection: &Connection, session: SessionId) -> Result<Option<
     })?;
     let Some((text, position, columns)) = found else { return Ok(None) };
     let summary = decode(session, ValueRef::from(text.as_str()))?;
-    let expected = PreparedSummary::new(&summary)?.columns();
+    let expected = PreparedSummary::new(&summary)?.columns;
     let sql = "SELECT key, value FROM tags WHERE session = ?1";
     let tags: BTreeMap<String, String> =
         rows(connection, sql, [number], |row| Ok((row.get(0)?, row.get(1)?)))?;
