@@ -141,14 +141,8 @@ impl Writer {
         self.stamp(&leaf.stamp);
         self.small(leaf.mode);
         self.0.extend_from_slice(leaf.id.as_bytes());
-        self.0.push(bits([
-            leaf.flags.racy,
-            leaf.flags.linked,
-            leaf.flags.attributes,
-            leaf.flags.stored,
-            false,
-            false,
-        ]));
+        let LeafFlags { racy, linked, attributes, stored } = leaf.flags;
+        self.0.push(bits([racy, linked, attributes, stored, false, false]));
     }
 }
 

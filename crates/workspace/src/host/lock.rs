@@ -69,7 +69,7 @@ impl Lock {
         for entry in fs::read_dir(place).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
             if path.extension().is_some_and(|extension| extension == "lock") {
-                check(&path, directory).map_err(|refused| refused.unwrap_or_else(failed))?;
+                check(&path, directory).map_err(failed)?.map_or(Ok(()), Err)?;
             }
         }
         let name = blake3::hash(directory.as_os_str().as_bytes()).to_hex();
@@ -86,46 +86,34 @@ impl Drop for Lock {
     }
 }
 
-/// Obstacle to a claim: a holder, or an unreadable file.
-enum Refusal {
-    Held(WorkspaceError),
-    Failed(io::Error),
-}
-
-impl Refusal {
-    fn unwrap_or_else(self, failed: impl FnOnce(io::Error) -> WorkspaceError) -> WorkspaceError {
-        match self {
-            Self::Held(error) => error,
-            Self::Failed(error) => failed(error),
-        }
-    }
-}
-
-fn check(path: &Path, wanted: &Path) -> Result<(), Refusal> {
+/// Returns the refusal of a claim, if a holder of the lock file prevents it. Removes the file of one that is gone.
+fn check(path: &Path, wanted: &Path) -> io::Result<Option<WorkspaceError>> {
     let mut file = match OpenOptions::new().read(true).write(true).open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(Refusal::Failed(error)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
     };
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        // Its holder is gone.
-        Ok(()) => return fs::remove_file(path).or(Ok(())),
-        Err(Errno::WOULDBLOCK) => {}
-        Err(error) => return Err(Refusal::Failed(error.into())),
+    let mut is_gone = match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => false,
+        locked => locked.map(|()| true)?,
+    };
+    let mut refused = None;
+    if !is_gone {
+        let mut text = Vec::new();
+        file.read_to_end(&mut text)?;
+        let Ok(held) = serde_json::from_slice::<Holder>(&text) else { return Ok(None) };
+        let Some(bytes) = decode(held.directory.as_bytes()) else { return Ok(None) };
+        let directory = PathBuf::from(std::ffi::OsStr::from_bytes(&bytes));
+        if !directory.starts_with(wanted) && !wanted.starts_with(&directory) {
+            return Ok(None);
+        }
+        is_gone = has_ended(held.process) && is_freed(&file);
+        let holder = format!("{} (process {})", held.holder, held.process);
+        refused = Some(WorkspaceError::Held { path: directory.display().to_string(), holder });
     }
-    let mut text = Vec::new();
-    file.read_to_end(&mut text).map_err(Refusal::Failed)?;
-    let Ok(held) = serde_json::from_slice::<Holder>(&text) else { return Ok(()) };
-    let Some(bytes) = decode(held.directory.as_bytes()) else { return Ok(()) };
-    let directory = PathBuf::from(std::ffi::OsStr::from_bytes(&bytes));
-    if !directory.starts_with(wanted) && !wanted.starts_with(&directory) {
-        return Ok(());
+    if is_gone {
+        let _ = fs::remove_file(path);
     }
-    if has_ended(held.process) && is_freed(&file) {
-        return fs::remove_file(path).or(Ok(()));
-    }
-    let holder = format!("{} (process {})", held.holder, held.process);
-    Err(Refusal::Held(WorkspaceError::Held { path: directory.display().to_string(), holder }))
+    Ok(refused.filter(|_| !is_gone))
 }
 
 /// Returns whether there is no process with this id.

@@ -8,7 +8,6 @@ use std::path::Path;
 use backstitch_core::ports::FilesystemError;
 use backstitch_filesystem::FilePath;
 use backstitch_filesystem::format::names::split;
-use cap_std::fs::Dir;
 use rustix::fs::{Mode, OFlags, mkdirat, openat, readlinkat};
 
 use super::error::failed;
@@ -57,13 +56,9 @@ impl HostFilesystem {
 
     /// Opens the directory at a path that may contain `..` from a link.
     fn enter(&self, path: &FilePath, text: &[u8]) -> Result<OwnedFd, FilesystemError> {
-        let directory = if text.is_empty() {
-            self.root.open_dir(".")
-        } else {
-            self.root.open_dir(Path::new(OsStr::from_bytes(text)))
-        };
-        let directory: Dir = directory.map_err(|error| failed(path, error))?;
-        let directory = OwnedFd::from(directory);
+        let text: &[u8] = if text.is_empty() { b"." } else { text };
+        let directory = self.root.open_dir(Path::new(OsStr::from_bytes(text)));
+        let directory = OwnedFd::from(directory.map_err(|error| failed(path, error))?);
         self.check_inside(path, &directory)?;
         Ok(directory)
     }
@@ -134,14 +129,9 @@ impl HostFilesystem {
         if is_temporary(name) {
             return Err(FilesystemError::Reserved { path: path.to_string() });
         }
-        let parent = self.enter(path, above).map_err(|error| match error {
-            // The parent directory is missing or is not a directory; the in-memory filesystem returns the
-            // same error.
-            FilesystemError::NotFound { .. } => {
-                FilesystemError::NotFound { path: path.parent().unwrap_or_else(FilePath::root).to_string() }
-            }
-            other => other,
-        })?;
+        // The parent directory is missing or is not a directory; the in-memory filesystem returns the same error.
+        let directory = || path.parent().unwrap_or_else(FilePath::root);
+        let parent = self.enter(path, above).map_err(|error| missing_at(&directory(), error))?;
         let spot = Spot { parent, name: name.to_vec() };
         let found = spot.entry_stat(path)?;
         if found.is_some_and(|found| found.kind == Kind::Directory && self.store == Some(identity(&found))) {
@@ -153,11 +143,8 @@ impl HostFilesystem {
 
     /// Resolves a path to an existing entry.
     pub(super) fn present(&self, path: &FilePath) -> Result<(Spot, EntryStat), FilesystemError> {
+        let spot = self.spot(path).map_err(|error| missing_at(path, error))?;
         let missing = || FilesystemError::NotFound { path: path.to_string() };
-        let spot = self.spot(path).map_err(|error| match error {
-            FilesystemError::NotFound { .. } => missing(),
-            other => other,
-        })?;
         let found = spot.entry_stat(path)?.ok_or_else(missing)?;
         Ok((spot, found))
     }
@@ -171,10 +158,7 @@ impl HostFilesystem {
         self.check_names(path)?;
         let mut text = path.as_str().as_bytes().to_vec();
         for _ in 0..MOST_LINKS {
-            let spot = self.spot_of(path, &text).map_err(|error| match error {
-                FilesystemError::NotFound { .. } => FilesystemError::NotFound { path: path.to_string() },
-                other => other,
-            })?;
+            let spot = self.spot_of(path, &text).map_err(|error| missing_at(path, error))?;
             if spot.entry_stat(path)?.is_none_or(|found| found.kind != Kind::Link) {
                 return Ok(Some(spot));
             }
@@ -228,6 +212,14 @@ impl HostFilesystem {
                 sys::open_directory(directory.as_fd(), &*name).map_err(|error| failed(path, error))?;
         }
         Ok(directory)
+    }
+}
+
+/// Names the path that an error is about if nothing was found.
+fn missing_at(path: &FilePath, error: FilesystemError) -> FilesystemError {
+    match error {
+        FilesystemError::NotFound { .. } => FilesystemError::NotFound { path: path.to_string() },
+        other => other,
     }
 }
 

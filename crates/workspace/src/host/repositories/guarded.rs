@@ -92,19 +92,14 @@ impl GuardedFiles {
         let mut guarded = Self { v: 1, ..Self::default() };
         guarded.more = found.directories.len().saturating_sub(MOST_REPOSITORIES);
         for path in found.directories.iter().take(MOST_REPOSITORIES) {
-            if let Some(repository) =
-                open_below(root, path).ok().and_then(|open| GuardedRepository::read(&open))
-            {
-                guarded.repositories.insert(Bytes(path.clone()), repository);
-            }
+            let repository = open_below(root, path).ok().and_then(|open| GuardedRepository::read(&open));
+            guarded.repositories.extend(repository.map(|found| (Bytes(path.clone()), found)));
         }
         for path in found.pointers.keys() {
             let (above, name) = split(path);
-            if let Some(file) =
-                open_below(root, above).ok().and_then(|above| GuardedFile::read(above.as_fd(), name))
-            {
-                guarded.pointers.insert(Bytes(path.clone()), file);
-            }
+            let file = open_below(root, above).ok();
+            let file = file.and_then(|above| GuardedFile::read(above.as_fd(), name));
+            guarded.pointers.extend(file.map(|file| (Bytes(path.clone()), file)));
         }
         guarded
     }
@@ -134,9 +129,7 @@ impl GuardedRepository {
     }
 
     fn add(&mut self, directory: BorrowedFd<'_>, name: &[u8], path: &[u8]) {
-        if let Some(file) = GuardedFile::read(directory, name) {
-            self.files.insert(Bytes(path.to_vec()), file);
-        }
+        self.files.extend(GuardedFile::read(directory, name).map(|file| (Bytes(path.to_vec()), file)));
     }
 
     fn add_hooks(&mut self, directory: &OwnedFd, path: &[u8], depth: usize) {

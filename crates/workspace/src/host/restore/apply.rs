@@ -169,10 +169,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
     ) -> Result<(), WorkspaceError> {
         let failed = |error| refused(path, error);
         match step {
-            Step::Remove => {
-                self.remove(directory, name, path)?;
-                Ok(())
-            }
+            Step::Remove => self.remove(directory, name, path).map(drop),
             Step::File { id, mode } => self.file(directory, parent, (name, path), id, mode),
             Step::Link { id } => {
                 let before = self.clear_directory(directory, name, path)?;

@@ -193,28 +193,26 @@ impl Scan<'_> {
             Err(error) => return Err(sys::io_error(&self.path, error).into()),
         };
         let previous = previous.map(|node| *node);
-        if self.budget.is_some() || !self.ignores.is_ignored(&self.path, true) {
-            return match self.directory(directory.as_fd(), found, previous, place) {
-                Ok(node) => Ok(Some(Entry::Directory(Box::new(node)))),
-                Err(Stop::Gone) => Ok(None),
-                Err(stop) => Err(stop),
-            };
+        let begins_budget = self.budget.is_none() && self.ignores.is_ignored(&self.path, true);
+        if begins_budget {
+            self.budget = Some(self.limits.ignored);
         }
-        self.budget = Some(self.limits.ignored);
         let (given, new_bytes) = (self.new.len(), self.new_bytes);
         let walked = self.directory(directory.as_fd(), found, previous, place);
-        self.budget = None;
+        if begins_budget {
+            self.budget = None;
+        }
         match walked {
             Ok(node) => Ok(Some(Entry::Directory(Box::new(node)))),
             Err(Stop::Gone) => Ok(None),
-            Err(Stop::Failed(error)) => Err(error.into()),
-            Err(Stop::OverBudget) => {
+            Err(Stop::OverBudget) if begins_budget => {
                 for object in self.new.drain(given..) {
                     self.given.remove(&object.id());
                 }
                 self.new_bytes = new_bytes;
                 omitted(Some(UncoveredReason::IgnoredBudget))
             }
+            Err(stop) => Err(stop),
         }
     }
 
