@@ -33,7 +33,7 @@ use backstitch_core::ports::{Objects, WorkspaceError};
 use serde::{Deserialize, Serialize};
 
 use super::names::{decode, encode, is_path, shown};
-use super::{TreeMode, damaged, fetch};
+use super::{TreeMode, damaged, fetch, version_of};
 
 const VERSION: u64 = 1;
 
@@ -160,12 +160,8 @@ impl Manifest {
 
     /// Decodes a manifest and checks that it is in canonical form.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, ManifestError> {
-        #[derive(Deserialize)]
-        struct Version {
-            v: u64,
-        }
         LIMITS.check(bytes)?;
-        let Version { v: version } = serde_json::from_slice(bytes).map_err(ManifestError::Json)?;
+        let version = version_of(bytes).map_err(ManifestError::Json)?;
         if version != VERSION {
             return Err(ManifestError::Version { version });
         }

@@ -51,3 +51,12 @@ pub fn fetch(objects: &dyn Objects, id: ObjectId, kind: ObjectKind) -> Result<Ob
 pub fn damaged(object: ObjectId, reason: impl Into<String>) -> WorkspaceError {
     WorkspaceError::DamagedObject { object, reason: reason.into() }
 }
+
+/// Reads the version of a stored form, whatever else it holds.
+pub(crate) fn version_of(bytes: &[u8]) -> serde_json::Result<u64> {
+    #[derive(serde::Deserialize)]
+    struct Version {
+        v: u64,
+    }
+    serde_json::from_slice(bytes).map(|Version { v }| v)
+}

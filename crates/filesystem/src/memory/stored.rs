@@ -20,6 +20,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::MemoryFiles;
 use super::node::{File, FileNode, Lookup};
+use crate::format::version_of;
 use crate::{FilePath, InvalidPath};
 
 const VERSION: u64 = 1;
@@ -112,12 +113,8 @@ impl MemoryFiles {
         json: JsonLimits,
         limits: FilesystemLimits,
     ) -> Result<Self, LoadError> {
-        #[derive(Deserialize)]
-        struct Version {
-            v: u64,
-        }
         json.check(bytes)?;
-        let Version { v: version } = serde_json::from_slice(bytes).map_err(LoadError::Json)?;
+        let version = version_of(bytes).map_err(LoadError::Json)?;
         if version != VERSION {
             return Err(LoadError::Version { version });
         }
@@ -147,14 +144,12 @@ impl StoredFile {
     }
 
     fn bytes(self) -> Result<Arc<[u8]>, LoadError> {
-        match (self.text, self.base64) {
-            (Some(text), None) => Ok(text.into_bytes().into()),
-            (None, Some(base64)) => match STANDARD.decode(base64) {
-                Ok(bytes) => Ok(bytes.into()),
-                Err(_) => Err(LoadError::Content { path: self.path }),
-            },
-            (None, None) | (Some(_), Some(_)) => Err(LoadError::Content { path: self.path }),
-        }
+        let bytes = match (self.text, self.base64) {
+            (Some(text), None) => Some(text.into_bytes()),
+            (None, Some(base64)) => STANDARD.decode(base64).ok(),
+            (None, None) | (Some(_), Some(_)) => None,
+        };
+        bytes.map(Arc::from).ok_or(LoadError::Content { path: self.path })
     }
 }
 

@@ -23,13 +23,10 @@ pub(super) fn overwrite(connection: &Connection, mode: OverwriteMode) -> Result<
         OverwriteMode::Off => "PRAGMA secure_delete = OFF",
     };
     let set: i64 = connection.query_row(sql, [], |row| row.get(0))?;
-    match mode {
-        OverwriteMode::On if set != 1 => {
-            let reason = "SQLite does not overwrite deleted content";
-            Err(StoreError::Backend(reason.into()).into())
-        }
-        _ => Ok(()),
+    if mode == OverwriteMode::On && set != 1 {
+        return Err(StoreError::Backend("SQLite does not overwrite deleted content".into()).into());
     }
+    Ok(())
 }
 
 /// Whether freed space is overwritten.
@@ -69,15 +66,10 @@ pub(super) fn erase(writer: &Writer) -> Erasure {
         let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
         Ok(connection.query_row(sql, [], |row| row.get::<_, i64>(0))?)
     });
-    match truncated {
-        Ok(0) => Erasure::Complete,
-        Ok(_) => {
-            let reason = "another process reads the store, so its log could not be truncated".to_owned();
-            Erasure::Pending { reason }
-        }
-        Err(error) => {
-            let reason = format!("the log could not be truncated: {}", chain_of(&error));
-            Erasure::Pending { reason }
-        }
-    }
+    let reason = match truncated {
+        Ok(0) => return Erasure::Complete,
+        Ok(_) => "another process reads the store, so its log could not be truncated".to_owned(),
+        Err(error) => format!("the log could not be truncated: {}", chain_of(&error)),
+    };
+    Erasure::Pending { reason }
 }

@@ -54,7 +54,8 @@ fn copy_sound(old: &Connection, to: &Path) -> Result<SalvageReport, OpenError> {
     let new = SqliteStore::open(to)?;
     let report = new.writer()?.alone(|new| {
         old.execute_batch("BEGIN")?;
-        transaction(new, || Salvage::new(old, new).run())
+        let salvage = Salvage { old, new, packer: Packer::default(), report: SalvageReport::default() };
+        transaction(new, || salvage.run())
     })?;
     Ok(report)
 }
@@ -66,42 +67,33 @@ struct Salvage<'a> {
     report: SalvageReport,
 }
 
-impl<'a> Salvage<'a> {
-    fn new(old: &'a Connection, new: &'a Connection) -> Self {
-        Self { old, new, packer: Packer::default(), report: SalvageReport::default() }
-    }
-
-    fn note(&mut self, what: &str, error: &StoreError) {
-        self.report.notes.push(format!("{what}: {}", chain_of(error)));
+impl Salvage<'_> {
+    /// Returns what was done, or notes why it was not.
+    fn or_note<T: Default>(&mut self, what: &str, done: Result<T, Failure>) -> T {
+        done.unwrap_or_else(|error| {
+            self.report.notes.push(format!("{what}: {}", chain_of(&error.0)));
+            T::default()
+        })
     }
 
     fn run(mut self) -> Result<SalvageReport, Failure> {
         for (number, session) in self.all_sessions() {
             self.session(number, session)?;
         }
-        if let Err(error) = self.claims() {
-            self.note("claims", &error.0);
-        }
-        if let Err(error) = removals::copy_notes(self.old, self.new) {
-            self.note("removals", &error.0);
-        }
+        let claims = self.claims();
+        self.or_note("claims", claims);
+        self.or_note("removals", removals::copy_notes(self.old, self.new));
         generation::increment(self.new)?;
         Ok(self.report)
     }
 
     /// Lists all sessions, including those that only their records name.
     fn all_sessions(&mut self) -> Vec<(i64, SessionId)> {
-        let mut all = numbered_sessions(self.old).unwrap_or_else(|error| {
-            self.note("the list of sessions", &error.0);
-            Vec::new()
-        });
+        let mut all = self.or_note("the list of sessions", numbered_sessions(self.old));
         // Records of a session that is being removed are not a loss.
         let pending = removals::pending(self.old).unwrap_or_default();
         let known: HashSet<i64> = all.iter().map(|(number, _)| *number).chain(pending).collect();
-        let found = numbers_with_records(self.old).unwrap_or_else(|error| {
-            self.note("the list of records", &error.0);
-            Vec::new()
-        });
+        let found = self.or_note("the list of records", numbers_with_records(self.old));
         let strays = found.into_iter().filter(|number| !known.contains(number));
         all.extend(strays.filter_map(|number| Some((number, named_by_first(self.old, number)?))));
         all.sort_unstable();
@@ -211,20 +203,15 @@ impl<'a> Salvage<'a> {
 
     /// Copies the snapshot and the inbox of a session.
     fn extras(&mut self, number: i64, session: SessionId, head: Position) {
-        match snapshots::get(self.old, session, None) {
-            Ok(Some(saved)) if saved.position <= head => {
-                if let Err(error) = snapshots::put(self.new, &self.packer, session, number, &saved) {
-                    self.note(&format!("the snapshot of session {session}"), &error.0);
-                }
-            }
-            Ok(None) => {}
-            // A snapshot only repeats the journal, so nothing is lost with it.
-            Ok(Some(_)) | Err(_) => {}
+        // A snapshot only repeats the journal, so nothing is lost with one that cannot be read.
+        if let Ok(Some(saved)) = snapshots::get(self.old, session, None)
+            && saved.position <= head
+        {
+            let put = snapshots::put(self.new, &self.packer, session, number, &saved);
+            self.or_note(&format!("the snapshot of session {session}"), put);
         }
         let copied = inbox::list(self.old, session).and_then(|items| inbox::put(self.new, session, &items));
-        if let Err(error) = copied {
-            self.note(&format!("the inbox of session {session}"), &error.0);
-        }
+        self.or_note(&format!("the inbox of session {session}"), copied);
     }
 
     /// Copies the fences. No session is held in the new store.

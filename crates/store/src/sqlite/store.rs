@@ -49,11 +49,9 @@ impl SqliteStore {
     /// Opens an existing store for reading. Nothing is changed, and every write is refused. An empty file,
     /// which an unfinished creation leaves, counts as an empty store.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, OpenError> {
-        let path = absolute(path.as_ref())?;
-        drop(open::read_only(&path)?);
-        let locks = Locks::beside(&path);
-        let readers = Readers::new(path.clone(), None);
-        Ok(Self::over(path, readers, None, locks, SqliteOptions::default()))
+        let store = Self::for_rescue(path)?;
+        drop(open::read_only(&store.path)?);
+        Ok(store)
     }
 
     /// Names a store that may be damaged, or have an older version, without opening it. It serves
