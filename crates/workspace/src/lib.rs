@@ -32,8 +32,8 @@ pub use coverage::{Coverage, InvalidCoverage};
 pub use git_head::GitHead;
 #[cfg(unix)]
 pub use host::{
-    CopyOptions, HostFilesystem, HostWorkspace, IsolateError, Progress, ProjectCopy, RestoreAction,
-    RestoreStep, UnclaimedCopy, copy_project, remove_copy, restore_copy, supports_reflinks, unclaimed_copies,
+    CopyOptions, HostFilesystem, HostWorkspace, IsolateError, Progress, ProjectCopy, UnclaimedCopy,
+    copy_project, remove_copy, restore_copy, supports_reflinks, unclaimed_copies,
 };
 pub use options::{IgnoredBudget, OpenOptions};
 #[cfg(not(unix))]

@@ -24,5 +24,5 @@ pub use isolate::{
     CopyOptions, IsolateError, ProjectCopy, UnclaimedCopy, copy_project, remove_copy, restore_copy,
     supports_reflinks, unclaimed_copies,
 };
-pub use restore::{Progress, RestoreAction, RestoreStep};
+pub use restore::Progress;
 pub use workspace::HostWorkspace;

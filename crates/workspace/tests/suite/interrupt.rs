@@ -7,7 +7,6 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use backstitch_core::ports::Workspace as _;
-use backstitch_workspace::RestoreStep;
 
 use crate::support::Place;
 
@@ -44,7 +43,7 @@ fn stopped_at_any_step_it_can_be_repeated() {
         let before = place.picture();
         wreck(&place);
         let mut taken = 0;
-        let mut progress = |_: &RestoreStep| {
+        let mut progress = || {
             taken += 1;
             if taken > stop_at { Err(io::Error::other("stopped")) } else { Ok(()) }
         };
@@ -103,7 +102,7 @@ fn stopped_at_any_step_a_directory_has_the_mode_from_before_or_the_wanted_one() 
         wreck(&place);
         let before = modes_of_directories(&place);
         let mut taken = 0;
-        let mut progress = |_: &RestoreStep| {
+        let mut progress = || {
             taken += 1;
             if taken > stop_at { Err(io::Error::other("stopped")) } else { Ok(()) }
         };
@@ -172,7 +171,7 @@ fn child_that_is_killed() {
     options.locks = Some(above.join("locks"));
     let workspace = backstitch_workspace::HostWorkspace::open(options).unwrap();
     let mut taken = 0;
-    let mut progress = |_: &RestoreStep| {
+    let mut progress = || {
         taken += 1;
         if taken > stop_at {
             let own = rustix::process::getpid();

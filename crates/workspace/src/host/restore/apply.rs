@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, renameat, symlinkat, un
 
 use super::plan::{Plan, Step};
 use super::sync::Sync;
-use super::{Progress, Restore, RestoreAction, RestoreStep};
+use super::{Progress, Restore};
 use crate::host::sweep;
 use crate::host::sys::{self, EntryStat, Kind, set_mode};
 use crate::temporary::TEMPORARY;
@@ -54,7 +54,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         self.remove_hoisted()?;
         self.directory(root, &[], plan)?;
         self.remove_hoisted()?;
-        self.tick(&[], RestoreAction::Sync)?;
+        self.tick(&[])?;
         self.sync.finish(root).map_err(|error| sys::io_error(&[], error))
     }
 
@@ -107,7 +107,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         let found = sys::entry_stat(directory, name).map_err(|error| refused(path, error))?;
         match found.filter(|found| found.kind == Kind::File) {
             Some(found) if !self.restore.open_files.is_written(&found) => {
-                self.tick(path, RestoreAction::Remove)?;
+                self.tick(path)?;
                 unlinkat(directory, name, AtFlags::empty()).map_err(|error| refused(path, error.into()))
             }
             _ => Ok(()),
@@ -144,7 +144,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
             self.or_leave(&path, done)?;
         }
         if has != mode {
-            self.tick(path, RestoreAction::Mode)?;
+            self.tick(path)?;
             set_mode(directory, mode).map_err(failed)?;
         }
         self.sync.directory(directory, found.stamp.device).map_err(failed)
@@ -178,12 +178,12 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
                 }
                 let target = fetch(self.restore.objects, id, ObjectKind::Blob)?;
                 let temporary = self.temporary();
-                self.tick(path, RestoreAction::Write)?;
+                self.tick(path)?;
                 symlinkat(&**target.bytes(), directory, &*temporary).map_err(|error| failed(error.into()))?;
                 self.place(directory, &temporary, name, path)
             }
             Step::Mode { mode, id } => {
-                self.tick(path, RestoreAction::Mode)?;
+                self.tick(path)?;
                 match sys::open_file(directory, name) {
                     Ok((file, found)) => {
                         set_mode(&file, mode).map_err(failed)?;
@@ -230,7 +230,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         plan: Plan,
     ) -> Result<(), WorkspaceError> {
         let failed = |error| refused(path, error);
-        self.tick(path, RestoreAction::MakeDirectory)?;
+        self.tick(path)?;
         mkdirat(directory, temporary, Mode::RWXU).map_err(|error| failed(error.into()))?;
         let below = sys::open_directory(directory, temporary).map_err(failed)?;
         let made = sys::file_stat(&below).map_err(failed)?;
@@ -264,7 +264,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         }
         let content = fetch(self.restore.objects, id, ObjectKind::Blob)?;
         let temporary = self.temporary();
-        self.tick(path, RestoreAction::Write)?;
+        self.tick(path)?;
         // The umask may clear some bits, which are then set again.
         let open_mode = Mode::from_raw_mode((mode & 0o777) as _);
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -294,7 +294,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         let middle = if self.progress.is_some() { bytes.len() / 2 } else { 0 };
         let (first, rest) = bytes.split_at(middle);
         file.write_all(first).map_err(|error| refused(path, error))?;
-        self.tick(path, RestoreAction::Complete)?;
+        self.tick(path)?;
         crash_point!("workspace.restore.half");
         file.write_all(rest).map_err(|error| refused(path, error))?;
         Ok(file.into())
@@ -307,7 +307,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         name: &[u8],
         path: &[u8],
     ) -> Result<(), WorkspaceError> {
-        self.tick(path, RestoreAction::Replace)?;
+        self.tick(path)?;
         renameat(directory, temporary, directory, name).map_err(|error| {
             let _ = unlinkat(directory, temporary, AtFlags::empty());
             refused(path, error.into())
@@ -357,12 +357,9 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         [TEMPORARY, name.as_bytes()].concat()
     }
 
-    pub(super) fn tick(&mut self, path: &[u8], action: RestoreAction) -> Result<(), WorkspaceError> {
-        match &mut self.progress {
-            None => Ok(()),
-            Some(progress) => progress(&RestoreStep { path: shown(path), action })
-                .map_err(|error| sys::io_error(path, error)),
-        }
+    pub(super) fn tick(&mut self, path: &[u8]) -> Result<(), WorkspaceError> {
+        let ticked = self.progress.as_mut().map_or(Ok(()), |progress| progress());
+        ticked.map_err(|error| sys::io_error(path, error))
     }
 }
 

@@ -36,39 +36,8 @@ use super::scan::manifest_of;
 use super::sys::{self, EntryStat, Kind};
 use crate::coverage::Coverage;
 
-/// A step of a restore, reported before it is executed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RestoreStep {
-    /// Path in the workspace.
-    pub path: String,
-    /// Kind of change.
-    pub action: RestoreAction,
-}
-
-/// Kinds of changes during a restore.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RestoreAction {
-    /// A file or a directory is deleted.
-    Remove,
-    /// The first half of a temporary file is written.
-    Write,
-    /// The rest of a temporary file is written.
-    Complete,
-    /// A temporary file or directory is renamed to its final name.
-    Replace,
-    /// A mode is set.
-    Mode,
-    /// A directory is created.
-    MakeDirectory,
-    /// All files are written, and are about to be synced.
-    Sync,
-}
-
-/// Observer of a restore. It receives each step before it is executed, and may abort the restore with an
-/// error.
-pub type Progress<'a> = &'a mut dyn FnMut(&RestoreStep) -> io::Result<()>;
+/// Called before each step of a restore, from the first change to the sync. An error stops the restore there.
+pub type Progress<'a> = &'a mut dyn FnMut() -> io::Result<()>;
 
 /// Inputs and results of a restore.
 pub(crate) struct Restore<'a> {

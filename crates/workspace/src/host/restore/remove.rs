@@ -7,7 +7,6 @@ use backstitch_filesystem::format::MAX_DEPTH;
 use backstitch_filesystem::format::names::join;
 use rustix::fs::{AtFlags, renameat, unlinkat};
 
-use super::RestoreAction;
 use super::apply::{Apply, refused};
 use crate::host::sys::{self, Kind, Names, is_gone};
 use crate::temporary::is_temporary;
@@ -24,7 +23,7 @@ impl Apply<'_, '_, '_> {
         name: &[u8],
         path: &[u8],
     ) -> Result<bool, WorkspaceError> {
-        self.tick(path, RestoreAction::Remove)?;
+        self.tick(path)?;
         self.remove_below(directory, name, path, 0)
     }
 
