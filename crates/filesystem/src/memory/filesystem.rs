@@ -9,8 +9,8 @@ use super::MemoryFiles;
 use super::node::{File, FileNode, Lookup};
 use crate::FilePath;
 
-/// A filesystem in memory.
-#[derive(Debug)]
+/// A filesystem in memory. Clones share its files.
+#[derive(Debug, Clone)]
 pub struct MemoryFilesystem {
     pub(super) files: Arc<Mutex<MemoryFiles>>,
     pub(super) access: Access,
@@ -69,18 +69,12 @@ impl MemoryFilesystem {
     /// Returns a read-only handle to the same files. It sees changes that are made elsewhere.
     #[must_use]
     pub fn read_only(&self) -> Self {
-        Self {
-            files: self.files.clone(),
-            access: Access::ReadOnly,
-            limits: self.limits,
-            total_bytes: self.total_bytes,
-            clock: self.clock.clone(),
-        }
+        Self { access: Access::ReadOnly, ..self.clone() }
     }
 
     /// Returns another handle to the same files.
     pub fn same_files(&self) -> Self {
-        Self { access: self.access, ..self.read_only() }
+        self.clone()
     }
 
     /// Takes a snapshot of the files, in constant time.
@@ -134,10 +128,18 @@ impl MemoryFilesystem {
     }
 }
 
-pub(super) fn found_file<'a>(found: Lookup<'a>, path: &FilePath) -> Result<&'a Arc<File>, FilesystemError> {
+pub(super) fn found_file(found: Lookup<'_>, path: &FilePath) -> Result<Arc<File>, FilesystemError> {
+    match found_node(found, path)? {
+        FileNode::File(file) => Ok(file),
+        FileNode::Directory(_) => Err(FilesystemError::IsDirectory { path: path.to_string() }),
+    }
+}
+
+/// Returns the file or directory that was found at a path.
+pub(super) fn found_node(found: Lookup<'_>, path: &FilePath) -> Result<FileNode, FilesystemError> {
     match found {
-        Lookup::File(file) => Ok(file),
-        Lookup::Directory(_) => Err(FilesystemError::IsDirectory { path: path.to_string() }),
+        Lookup::File(file) => Ok(FileNode::File(file.clone())),
+        Lookup::Directory(directory) => Ok(FileNode::Directory(directory.clone())),
         Lookup::Nothing => Err(FilesystemError::NotFound { path: path.to_string() }),
         Lookup::BelowFile => Err(FilesystemError::NotDirectory { path: path.to_string() }),
     }

@@ -9,7 +9,7 @@ use backstitch_core::ports::{
 };
 
 use super::MemoryFilesystem;
-use super::filesystem::found_file;
+use super::filesystem::{found_file, found_node};
 use super::node::{File, FileNode, Lookup};
 use crate::{FilePath, InvalidPath};
 
@@ -24,28 +24,24 @@ impl Filesystem for MemoryFilesystem {
 
     fn stat(&self, path: &FilePath) -> Result<Stat, FilesystemError> {
         self.check(path)?;
-        match self.lock().find(path) {
-            Lookup::File(file) => Ok(Stat {
+        Ok(match found_node(self.lock().find(path), path)? {
+            FileNode::File(file) => Stat {
                 kind: FileKind::File,
                 bytes: file.bytes.len() as u64,
                 executable: file.executable,
                 modified: file.modified,
-            }),
-            Lookup::Directory(_) => {
-                Ok(Stat { kind: FileKind::Directory, bytes: 0, executable: false, modified: None })
+            },
+            FileNode::Directory(_) => {
+                Stat { kind: FileKind::Directory, bytes: 0, executable: false, modified: None }
             }
-            Lookup::Nothing => Err(FilesystemError::NotFound { path: path.to_string() }),
-            Lookup::BelowFile => Err(FilesystemError::NotDirectory { path: path.to_string() }),
-        }
+        })
     }
 
     fn read_bytes(&self, path: &FilePath) -> Result<Vec<u8>, FilesystemError> {
         self.check(path)?;
-        let files = self.lock();
-        let bytes = found_file(files.find(path), path)?.bytes.clone();
-        drop(files);
-        self.check_size(path, bytes.len() as u64, 0)?;
-        Ok(bytes.to_vec())
+        let file = found_file(self.lock().find(path), path)?;
+        self.check_size(path, file.bytes.len() as u64, 0)?;
+        Ok(file.bytes.to_vec())
     }
 
     fn write_bytes(&self, path: &FilePath, bytes: &[u8], mode: WriteMode) -> Result<(), FilesystemError> {
@@ -75,28 +71,17 @@ impl Filesystem for MemoryFilesystem {
 
     fn list(&self, path: &FilePath) -> Result<Vec<DirectoryEntry>, FilesystemError> {
         self.check(path)?;
-        let files = self.lock();
-        let directory = match files.find(path) {
-            Lookup::Directory(directory) => directory.clone(),
-            Lookup::Nothing => return Err(FilesystemError::NotFound { path: path.to_string() }),
-            Lookup::File(_) | Lookup::BelowFile => {
-                return Err(FilesystemError::NotDirectory { path: path.to_string() });
-            }
+        let FileNode::Directory(directory) = found_node(self.lock().find(path), path)? else {
+            return Err(FilesystemError::NotDirectory { path: path.to_string() });
         };
-        drop(files);
-        Ok(directory
-            .iter()
-            .map(|(name, node)| match node {
-                FileNode::File(file) => DirectoryEntry {
-                    name: name.to_string(),
-                    kind: FileKind::File,
-                    bytes: file.bytes.len() as u64,
-                },
-                FileNode::Directory(_) => {
-                    DirectoryEntry { name: name.to_string(), kind: FileKind::Directory, bytes: 0 }
-                }
-            })
-            .collect())
+        let entries = directory.iter().map(|(name, node)| {
+            let (kind, bytes) = match node {
+                FileNode::File(file) => (FileKind::File, file.bytes.len() as u64),
+                FileNode::Directory(_) => (FileKind::Directory, 0),
+            };
+            DirectoryEntry { name: name.to_string(), kind, bytes }
+        });
+        Ok(entries.collect())
     }
 
     fn delete(&self, path: &FilePath, recursion: Recursion) -> Result<(), FilesystemError> {
@@ -105,13 +90,11 @@ impl Filesystem for MemoryFilesystem {
             return Err(FilesystemError::Outside { path: path.to_string() });
         }
         let mut files = self.lock();
-        match (files.find(path), recursion) {
-            (Lookup::Nothing, _) => return Err(FilesystemError::NotFound { path: path.to_string() }),
-            (Lookup::BelowFile, _) => return Err(FilesystemError::NotDirectory { path: path.to_string() }),
-            (Lookup::Directory(directory), Recursion::None) if !directory.is_empty() => {
-                return Err(FilesystemError::NotEmpty { path: path.to_string() });
-            }
-            (Lookup::File(_) | Lookup::Directory(_), Recursion::None | Recursion::All) => {}
+        if let FileNode::Directory(directory) = found_node(files.find(path), path)?
+            && recursion == Recursion::None
+            && !directory.is_empty()
+        {
+            return Err(FilesystemError::NotEmpty { path: path.to_string() });
         }
         files.take(path);
         Ok(())
@@ -136,12 +119,7 @@ impl Filesystem for MemoryFilesystem {
             return Err(FilesystemError::Outside { path: ".".to_owned() });
         };
         let mut files = self.lock();
-        let node = match files.find(from) {
-            Lookup::File(file) => FileNode::File(file.clone()),
-            Lookup::Directory(directory) => FileNode::Directory(directory.clone()),
-            Lookup::Nothing => return Err(FilesystemError::NotFound { path: from.to_string() }),
-            Lookup::BelowFile => return Err(FilesystemError::NotDirectory { path: from.to_string() }),
-        };
+        let node = found_node(files.find(from), from)?;
         match (files.find(to), files.find(&above)) {
             (Lookup::File(_) | Lookup::Directory(_), _) => {
                 return Err(FilesystemError::Exists { path: to.to_string() });

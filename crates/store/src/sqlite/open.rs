@@ -13,7 +13,7 @@ use backstitch_core::ports::OpenError;
 use rusqlite::{Connection, OpenFlags};
 
 use super::claims::Locks;
-use super::error::{Failure, open_error};
+use super::error::open_error;
 use super::options::SqliteOptions;
 use super::schema::{self, SchemaState, VERSION};
 use super::time::now;
@@ -272,24 +272,10 @@ fn bring_up(connection: &Connection) -> Result<(), OpenError> {
         crash_point!("store.create.log");
     }
     connection.pragma_update(None, "synchronous", "FULL").map_err(open_error)?;
-    let mut refused = None;
-    let result = writer::transaction(connection, || {
-        let brought = schema::inspect(connection).and_then(|found| match found {
-            SchemaState::Version(VERSION) => Ok(()),
-            found => schema::migrate(connection, found, VERSION, now()).map_err(open_error),
-        });
-        brought.map_err(|error| match error {
-            OpenError::Store(error) => Failure(error),
-            other => {
-                refused = Some(other);
-                rusqlite::Error::InvalidQuery.into()
-            }
-        })
-    });
-    match refused {
-        Some(refused) => Err(refused),
-        None => Ok(result?),
-    }
+    writer::transaction(connection, || match schema::inspect(connection)? {
+        SchemaState::Version(VERSION) => Ok(()),
+        found => schema::migrate(connection, found, VERSION, now()).map_err(open_error),
+    })
 }
 
 /// Sets what has to be set before the first table exists. Incremental vacuum makes it possible to return free space to the disk.

@@ -288,11 +288,11 @@ impl Writer {
 }
 
 /// Runs a closure in an immediate transaction, with no writes of other processes in between.
-pub(super) fn transaction<T>(
+pub(super) fn transaction<T, E: From<Failure>>(
     connection: &Connection,
-    run: impl FnOnce() -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    let execute = |sql: &str| connection.prepare_cached(sql).and_then(|mut sql| sql.execute([]));
+    run: impl FnOnce() -> Result<T, E>,
+) -> Result<T, E> {
+    let execute = |sql: &str| super::sql::execute(connection, sql, []);
     if !connection.is_autocommit() {
         execute("ROLLBACK")?;
     }

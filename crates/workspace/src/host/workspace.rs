@@ -17,7 +17,6 @@ use backstitch_core::ports::{
 };
 use backstitch_filesystem::format::{damaged, fetch, grafted};
 use backstitch_filesystem::{FilePath, format};
-use rustix::fs::{Mode, OFlags};
 
 use super::cache::{self, Owner};
 use super::filesystem::HostFilesystem;
@@ -93,9 +92,7 @@ impl HostWorkspace {
         let place = options.locks.clone().unwrap_or_else(lock::default_place);
         let lock = Lock::take(&place, &path, &options.holder)?;
 
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root =
-            rustix::fs::open(&path, flags, Mode::empty()).map_err(|error| failed(&path)(error.into()))?;
+        let root = sys::open_directory(rustix::fs::CWD, &path).map_err(failed(&path))?;
         let found = sys::file_stat(&root).map_err(failed(&path))?;
         let identity =
             sys::file_stat(fs::File::open(&store).map_err(failed(&store))?).map_err(failed(&store))?.stamp;

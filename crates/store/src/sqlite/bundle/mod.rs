@@ -107,21 +107,9 @@ impl SqliteStore {
         let content = self.with_selection(session, |source, selection, contents| {
             let target = file::create(file.temporary(), session)?;
             let transfer = Transfer { source, selection, contents };
-            let mut failure = None;
-            let written = transaction(&target, || {
-                transfer.write_new(&target, progress).map_err(|error| {
-                    failure = Some(error);
-                    rusqlite::Error::InvalidQuery.into()
-                })
-            });
-            match failure {
-                Some(error) => Err(error),
-                None => {
-                    let content = written?;
-                    target.close().map_err(|(_, error)| Failure::from(error))?;
-                    Ok(content)
-                }
-            }
+            let content = transaction(&target, || transfer.write_new(&target, progress))?;
+            target.close().map_err(|(_, error)| Failure::from(error))?;
+            Ok(content)
         })?;
         Ok(BundleReport { content, bytes: file.publish()? })
     }

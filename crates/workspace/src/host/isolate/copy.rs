@@ -264,8 +264,7 @@ fn fits(directory: BorrowedFd<'_>, left: &mut IgnoredBudget, depth: usize) -> io
 }
 
 fn open(path: &Path) -> Result<OwnedFd, IsolateError> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    rustix::fs::open(path, flags, Mode::empty()).map_err(|error| IsolateError::at(path)(error.into()))
+    sys::open_directory(rustix::fs::CWD, path).map_err(IsolateError::at(path))
 }
 
 fn at(path: &[u8]) -> impl FnOnce(io::Error) -> IsolateError {
