@@ -9,7 +9,7 @@ use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::ports::{ChangeKind, Objects, PathChange, WorkspaceError};
 
 use super::names::{join, shown};
-use super::stored::{DirectoryHandle, MAX_DEPTH, Root, StoredDirectory, StoredItem};
+use super::stored::{DirectoryHandle, MAX_DEPTH, Root, StoredItem};
 
 /// Maximum number of changes. Trees can name one directory many times, so small objects can describe more
 /// changes than fit in memory.
@@ -66,13 +66,10 @@ impl Diff<'_> {
         }
         let before = from.map(|folder| folder.load(self.objects)).transpose()?;
         let after = to.map(|folder| folder.load(self.objects)).transpose()?;
-        let is_empty = |contents: &Option<StoredDirectory<'_>>| {
-            contents.as_ref().is_some_and(|contents| contents.entries.is_empty())
-        };
         match (&before, &after) {
             (Some(before), Some(after)) if before.mode != after.mode => self.add(path, ChangeKind::Mode)?,
-            (None, Some(_)) if is_empty(&after) => self.add(path, ChangeKind::Added)?,
-            (Some(_), None) if is_empty(&before) => self.add(path, ChangeKind::Deleted)?,
+            (None, Some(after)) if after.entries.is_empty() => self.add(path, ChangeKind::Added)?,
+            (Some(before), None) if before.entries.is_empty() => self.add(path, ChangeKind::Deleted)?,
             _ => {}
         }
         let before = before.map(|contents| contents.entries).unwrap_or_default();

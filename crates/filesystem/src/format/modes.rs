@@ -18,7 +18,7 @@ use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{Objects, WorkspaceError};
 
 use super::names::{Name, decode, encode, is_name};
-use super::{TreeBuilder, TreeEntry, TreeMode, damaged, fetch, load_tree};
+use super::{TreeBuilder, TreeMode, damaged, fetch, load_tree};
 
 const OWN: &[u8] = b"=";
 const BELOW: u8 = b'+';
@@ -98,16 +98,4 @@ impl Modes {
         }
         Some(())
     }
-}
-
-/// Adds the blobs and trees that a tree of modes names.
-pub(super) fn references(
-    objects: &dyn Objects,
-    id: ObjectId,
-) -> Result<(Vec<ObjectId>, Vec<ObjectId>), WorkspaceError> {
-    let entries = load_tree(objects, id)?;
-    let (below, blobs): (Vec<_>, Vec<_>) =
-        entries.iter().partition(|entry| entry.mode == TreeMode::Directory);
-    let ids = |entries: Vec<&TreeEntry>| entries.into_iter().map(|entry| entry.object).collect();
-    Ok((ids(blobs), ids(below)))
 }

@@ -7,46 +7,21 @@ use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::{ObjectId, ObjectKind};
 use backstitch_core::ports::{Objects, WorkspaceError};
 
-use super::{Manifest, RefusedEntry, TreeMode, fetch, load_tree, modes};
+use super::{Manifest, TreeMode, fetch, load_tree};
 
-/// Adds the ids of all objects below a root to `seen`, without entering trees that it contains already.
-///
-/// Trees and manifests are read, blobs are not.
-fn reachable(
-    objects: &dyn Objects,
-    root: WorkspaceRoot,
-    seen: &mut HashSet<ObjectId>,
-) -> Result<(), WorkspaceError> {
-    let mut trees = vec![root.tree];
-    if seen.insert(root.manifest) {
-        let manifest = Manifest::load(objects, root.manifest)?;
-        for RefusedEntry { mode, object: id } in manifest.refused.values() {
-            match mode {
-                TreeMode::Directory => trees.push(*id),
-                TreeMode::File | TreeMode::Executable | TreeMode::Link => drop(seen.insert(*id)),
-            }
-        }
-        let mut open: Vec<ObjectId> = manifest.modes.into_iter().collect();
-        while let Some(id) = open.pop() {
-            if seen.insert(id) {
-                let (blobs, below) = modes::references(objects, id)?;
-                seen.extend(blobs);
-                open.extend(below);
-            }
+/// Returns the ids of all objects below a root. Trees and manifests are read, blobs are not.
+fn reachable(objects: &dyn Objects, root: WorkspaceRoot) -> Result<HashSet<ObjectId>, WorkspaceError> {
+    let manifest = Manifest::load(objects, root.manifest)?;
+    let trees = std::iter::once(root.tree).chain(manifest.modes).map(|id| (TreeMode::Directory, id));
+    let refused = manifest.refused.values().map(|entry| (entry.mode, entry.object));
+    let mut open: Vec<(TreeMode, ObjectId)> = trees.chain(refused).collect();
+    let mut seen = HashSet::from([root.manifest]);
+    while let Some((mode, id)) = open.pop() {
+        if seen.insert(id) && mode == TreeMode::Directory {
+            open.extend(load_tree(objects, id)?.into_iter().map(|entry| (entry.mode, entry.object)));
         }
     }
-    while let Some(id) = trees.pop() {
-        if !seen.insert(id) {
-            continue;
-        }
-        for entry in load_tree(objects, id)? {
-            match entry.mode {
-                TreeMode::Directory => trees.push(entry.object),
-                TreeMode::File | TreeMode::Executable | TreeMode::Link => drop(seen.insert(entry.object)),
-            }
-        }
-    }
-    Ok(())
+    Ok(seen)
 }
 
 /// Fails unless every object of a root and its coverage are stored. Files whose content was redacted are
@@ -61,9 +36,7 @@ pub fn check_complete(
     if let Some(coverage) = coverage {
         fetch(objects, coverage, ObjectKind::Blob)?;
     }
-    let mut named = HashSet::new();
-    reachable(objects, root, &mut named)?;
-    for object in named {
+    for object in reachable(objects, root)? {
         let is_known = objects.contains(object).and_then(|is| Ok(is || objects.is_redacted(object)?));
         if !is_known.map_err(WorkspaceError::Objects)? {
             return Err(WorkspaceError::MissingObject { object });

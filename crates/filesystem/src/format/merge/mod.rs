@@ -334,18 +334,14 @@ impl<'a> Merging<'a> {
             let of_base = of_base.as_ref().map_or(&[][..], |base| base.bytes());
             match lines::merged(of_base, read(our_id)?.bytes(), read(their_id)?.bytes()) {
                 Some(MergedText::Clean(text)) if base_id.is_some() => self.builder.give(Object::blob(text)),
-                Some(MergedText::Clean(text) | MergedText::Marked(text)) => {
-                    let kind =
-                        if base_id.is_some() { ConflictKind::BothChanged } else { ConflictKind::BothAdded };
-                    return self.conflict(path, sides, kind, Some(text));
-                }
-                None => {
-                    let kind = if base_id.is_some() {
-                        ConflictKind::BothChangedBinary
-                    } else {
-                        ConflictKind::BothAdded
+                merged => {
+                    let kind = match merged {
+                        _ if base_id.is_none() => ConflictKind::BothAdded,
+                        Some(_) => ConflictKind::BothChanged,
+                        None => ConflictKind::BothChangedBinary,
                     };
-                    return self.conflict(path, sides, kind, None);
+                    let marked = merged.map(|(MergedText::Clean(text) | MergedText::Marked(text))| text);
+                    return self.conflict(path, sides, kind, marked);
                 }
             }
         };
@@ -370,13 +366,9 @@ impl<'a> Merging<'a> {
         let conflict = MergeConflict { path: shown(path), kind: ConflictKind::ModeChanged };
         match self.merge.resolution {
             ConflictResolution::List => self.conflicts.push(conflict),
-            ConflictResolution::Ours | ConflictResolution::Markers => self.decided.push(conflict),
-            ConflictResolution::Theirs => {
-                self.decided.push(conflict);
-                return theirs;
-            }
+            _ => self.decided.push(conflict),
         }
-        ours
+        if self.merge.resolution == ConflictResolution::Theirs { theirs } else { ours }
     }
 
     /// Lists a conflict, or decides it. `marked` is a text with markers, where there is one.

@@ -21,16 +21,6 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// The form that data of a kind of records may have instead of all of it.
-    pub(super) fn shorter_of(kind: &str) -> Option<Self> {
-        match kind {
-            "message_appended" => Some(Self::Message),
-            "call_started" => Some(Self::Call),
-            "slice_changed" => Some(Self::Invocation),
-            _ => None,
-        }
-    }
-
     /// Removes from the data what follows from the rest. Returns `None` if nothing does. The caller has to check that
     /// [`Self::restore`] returns the data.
     pub(super) fn reduce(self, data: &str, at: &str, context: RowContext<'_>) -> Option<String> {

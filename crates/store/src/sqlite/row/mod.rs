@@ -151,8 +151,9 @@ fn split<'a>(text: &'a str, context: RowContext<'_>) -> Option<RecordRow<'a>> {
     }
     // A field after the data belongs to the record: the data alone must be one value, or the view could not read it.
     serde_json::from_str::<&serde_json::value::RawValue>(data).ok()?;
-    let shorter = Form::shorter_of(kind).and_then(|form| {
-        let number = number_of(version, kind, form)?;
+    let shorter = KINDS.iter().find(|known| known.kind == kind && known.form != Form::Data);
+    let shorter = shorter.and_then(|RowKind { form, .. }| {
+        let number = number_of(version, kind, *form)?;
         let remainder = form.reduce(data, time, context)?;
         (form.restore(&remainder, time, context).as_deref() == Some(data)).then_some((number, remainder))
     });
