@@ -26,13 +26,16 @@ fn check_length(pattern: &str) -> Result<(), FilesystemError> {
 /// Compiles a regular expression for lines of files.
 pub(super) fn line_regex(pattern: &str, ignore_case: bool) -> Result<Regex, FilesystemError> {
     check_length(pattern)?;
-    RegexBuilder::new(pattern)
+    compile(pattern, ignore_case).map_err(|error| unusable(pattern, error.to_string()))
+}
+
+fn compile(expression: &str, ignore_case: bool) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(expression)
         .case_insensitive(ignore_case)
         .size_limit(COMPILED_BYTES)
         .dfa_size_limit(COMPILED_BYTES)
         .nest_limit(NESTING)
         .build()
-        .map_err(|error| unusable(pattern, error.to_string()))
 }
 
 /// A compiled glob for paths.
@@ -60,12 +63,8 @@ impl PathPattern {
             .build()
             .map_err(|error| unusable(pattern, error.kind().to_string()))?;
         // The expression is compiled here and not by the glob library, which panics for a large one.
-        let regex = RegexBuilder::new(glob.regex())
-            .size_limit(COMPILED_BYTES)
-            .dfa_size_limit(COMPILED_BYTES)
-            .nest_limit(NESTING)
-            .build()
-            .map_err(|_| unusable(pattern, "it is too large when compiled"))?;
+        let regex = compile(glob.regex(), false);
+        let regex = regex.map_err(|_| unusable(pattern, "it is too large when compiled"))?;
         let special = |segment: &&str| segment.contains(['*', '?', '[', ']', '{', '}', '\\']);
         let mut segments: Vec<&str> = pattern.split('/').collect();
         segments.pop();

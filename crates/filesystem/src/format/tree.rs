@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{Objects, WorkspaceError};
 
+use super::names::is_name;
 use super::{damaged, fetch};
 
 /// Type of a tree entry.
@@ -215,11 +216,7 @@ fn split(bytes: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
 }
 
 fn check_name(name: &[u8]) -> Result<(), TreeError> {
-    match name {
-        b"" | b"." | b".." => Err(TreeError::Name { name: shown(name) }),
-        _ if name.contains(&b'/') || name.contains(&0) => Err(TreeError::Name { name: shown(name) }),
-        _ => Ok(()),
-    }
+    if is_name(name) { Ok(()) } else { Err(TreeError::Name { name: shown(name) }) }
 }
 
 fn shown(name: &[u8]) -> String {

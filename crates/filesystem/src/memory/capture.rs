@@ -11,13 +11,14 @@ use backstitch_core::ports::{Objects, WorkspaceError};
 
 use super::MemoryFiles;
 use super::node::{Directory, FileNode, Summary};
-use crate::format::{Manifest, RefusedEntry, TreeEntry, TreeMode, git_refuses, tree_object};
+use crate::format::{Manifest, RefusedEntry, TreeBuilder, TreeMode, empty_tree, git_refuses};
 
 /// Collects the objects below a root that are not stored yet.
 pub(super) struct Capture<'a> {
-    pub(super) objects: &'a dyn Objects,
+    /// Where objects are looked up. Without it, everything counts as stored.
+    objects: Option<&'a dyn Objects>,
     /// Ids that are known to be stored.
-    pub(super) stored: &'a mut HashSet<ObjectId>,
+    stored: &'a mut HashSet<ObjectId>,
     pub(super) new: Vec<Object>,
     given: HashSet<ObjectId>,
     manifest: Manifest,
@@ -25,23 +26,12 @@ pub(super) struct Capture<'a> {
 
 /// Computes the root of files without collecting its objects.
 pub(super) fn root_of(files: &MemoryFiles) -> WorkspaceRoot {
-    struct Everything;
-    impl Objects for Everything {
-        fn get(&self, _: ObjectId) -> Result<Option<Object>, backstitch_core::session::BoxError> {
-            Ok(None)
-        }
-
-        fn contains(&self, _: ObjectId) -> Result<bool, backstitch_core::session::BoxError> {
-            Ok(true)
-        }
-    }
-    Capture::new(&Everything, &mut HashSet::new())
-        .root(files)
-        .expect("invariant: no lookup fails if everything counts as stored")
+    let root = Capture::new(None, &mut HashSet::new()).root(files);
+    root.expect("invariant: no lookup fails if everything counts as stored")
 }
 
 impl<'a> Capture<'a> {
-    pub(super) fn new(objects: &'a dyn Objects, stored: &'a mut HashSet<ObjectId>) -> Self {
+    pub(super) fn new(objects: Option<&'a dyn Objects>, stored: &'a mut HashSet<ObjectId>) -> Self {
         Self { objects, stored, new: Vec::new(), given: HashSet::new(), manifest: Manifest::default() }
     }
 
@@ -52,7 +42,7 @@ impl<'a> Capture<'a> {
         let tree = match summary(&files.root).tree {
             Some(tree) => tree,
             // Git represents an empty directory only at the root.
-            None => self.give(tree_of(&[]))?,
+            None => self.give(empty_tree())?,
         };
         self.exceptions(&files.root, "")?;
         let manifest = self.give(self.manifest.to_object())?;
@@ -63,7 +53,8 @@ impl<'a> Capture<'a> {
         if self.stored.contains(&id) {
             return Ok(true);
         }
-        let stored = self.objects.contains(id).map_err(WorkspaceError::Objects)?;
+        let stored = self.objects.map_or(Ok(true), |objects| objects.contains(id));
+        let stored = stored.map_err(WorkspaceError::Objects)?;
         if stored {
             self.stored.insert(id);
         }
@@ -91,7 +82,7 @@ impl<'a> Capture<'a> {
                 FileNode::Directory(below) => self.ordinary(below)?,
             }
         }
-        self.give(tree_of(&ordinary_entries(directory).0))?;
+        self.give(ordinary_entries(directory).0.build())?;
         Ok(())
     }
 
@@ -134,18 +125,16 @@ impl<'a> Capture<'a> {
         if directory.is_empty() {
             self.manifest.empty_directories.insert(path.as_bytes().to_vec());
         }
-        let mut entries = Vec::new();
+        let mut builder = TreeBuilder::default();
         for (name, node) in directory.iter() {
-            if let Some(RefusedEntry { mode, object }) =
-                self.capture_refused(node, &super::joined(path, name))?
-            {
-                entries.push(TreeEntry { name: name.as_bytes().to_vec(), mode, object });
+            if let Some(entry) = self.capture_refused(node, &super::joined(path, name))? {
+                builder.push(name.as_bytes(), entry.mode, entry.object);
             }
         }
-        if entries.is_empty() {
+        if builder.is_empty() {
             return Ok(None);
         }
-        let object = self.give(tree_of(&entries))?;
+        let object = self.give(builder.build())?;
         Ok(Some(RefusedEntry { mode: TreeMode::Directory, object }))
     }
 }
@@ -153,15 +142,15 @@ impl<'a> Capture<'a> {
 /// Computes the summary of a directory.
 pub(super) fn summary(directory: &Directory) -> Summary {
     directory.summary(|| {
-        let (entries, exceptional) = ordinary_entries(directory);
-        let tree = (!entries.is_empty()).then(|| tree_of(&entries).id());
+        let (builder, exceptional) = ordinary_entries(directory);
+        let tree = (!builder.is_empty()).then(|| builder.build().id());
         Summary { tree, exceptional }
     })
 }
 
 /// Entries that git accepts, and whether there are others, here or below.
-fn ordinary_entries(directory: &Directory) -> (Vec<TreeEntry>, bool) {
-    let (mut entries, mut exceptional) = (Vec::new(), false);
+fn ordinary_entries(directory: &Directory) -> (TreeBuilder, bool) {
+    let (mut builder, mut exceptional) = (TreeBuilder::default(), false);
     for (name, node) in directory.iter() {
         let (mode, object) = match node {
             _ if is_refused(name, node) => (TreeMode::File, None),
@@ -173,11 +162,11 @@ fn ordinary_entries(directory: &Directory) -> (Vec<TreeEntry>, bool) {
             }
         };
         match object {
-            Some(object) => entries.push(TreeEntry { name: name.as_bytes().to_vec(), mode, object }),
+            Some(object) => builder.push(name.as_bytes(), mode, object),
             None => exceptional = true,
         }
     }
-    (entries, exceptional)
+    (builder, exceptional)
 }
 
 fn is_refused(name: &str, node: &FileNode) -> bool {
@@ -186,8 +175,4 @@ fn is_refused(name: &str, node: &FileNode) -> bool {
         FileNode::Directory(_) => TreeMode::Directory,
     };
     git_refuses(name.as_bytes(), mode)
-}
-
-fn tree_of(entries: &[TreeEntry]) -> Object {
-    tree_object(entries).expect("invariant: names in paths are valid in trees")
 }

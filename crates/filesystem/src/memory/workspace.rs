@@ -52,7 +52,7 @@ impl MemoryWorkspace {
         if stored.len() > MOST_REMEMBERED {
             stored.clear();
         }
-        let mut capture = Capture::new(&*self.objects, &mut stored);
+        let mut capture = Capture::new(Some(&*self.objects), &mut stored);
         let root = capture.root(files)?;
         Ok(WorkspaceCapture { root, objects: capture.new, uncovered: Vec::new(), coverage: None })
     }

@@ -17,7 +17,6 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, InboxId, Position, RecordBody};
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{FenceToken, StoreError, check_batch};
-use backstitch_filesystem::format::decode_tree;
 use rusqlite::Connection;
 
 use super::chain::Checksum;
@@ -209,10 +208,7 @@ impl PreparedBatch {
         let objects = self.objects.iter().map(|packed| &packed.object);
         for object in objects {
             let named: Vec<ObjectId> = match object.kind() {
-                ObjectKind::Tree => {
-                    let entries = decode_tree(object.bytes()).unwrap_or_default();
-                    entries.into_iter().map(|entry| entry.object).collect()
-                }
+                ObjectKind::Tree => references::below(object).unwrap_or_default(),
                 _ if self.manifests.contains(&object.id()) => {
                     references::named_in_manifest(object.bytes()).unwrap_or_default()
                 }

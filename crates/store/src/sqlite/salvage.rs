@@ -10,7 +10,9 @@ use std::path::Path;
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Position, Record, RecordBody};
 use backstitch_core::object::ObjectId;
-use backstitch_core::ports::{Damage, LostTail, OpenError, SalvageReport, SalvagedSession, StoreError};
+use backstitch_core::ports::{
+    Damage, FenceToken, LostTail, OpenError, SalvageReport, SalvagedSession, SavedSnapshot, StoreError,
+};
 use rusqlite::{Connection, params};
 
 use super::chain::Checksum;
@@ -21,6 +23,7 @@ use super::open::{self, absolute};
 use super::padded::PaddedCopy;
 use super::read::{decode, numbered_sessions, numbers_with_records, texts};
 use super::row::{RecordRow, RowContext, TEXT_COLUMNS, text_in};
+use super::snapshots::PreparedSnapshot;
 use super::store::SqliteStore;
 use super::writer::transaction;
 use super::{generation, inbox, redactions, removals, schema, snapshots};
@@ -207,7 +210,9 @@ impl Salvage<'_> {
         if let Ok(Some(saved)) = snapshots::get(self.old, session, None)
             && saved.position <= head
         {
-            let put = snapshots::put(self.new, &self.packer, session, number, &saved);
+            let SavedSnapshot { position, bytes } = saved;
+            let snapshot = PreparedSnapshot::new(&self.packer, session, FenceToken(0), position, &bytes);
+            let put = snapshot.and_then(|snapshot| snapshot.insert(self.new, number));
             self.or_note(&format!("the snapshot of session {session}"), put);
         }
         let copied = inbox::list(self.old, session).and_then(|items| inbox::put(self.new, session, &items));

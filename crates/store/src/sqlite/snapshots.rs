@@ -56,7 +56,7 @@ impl PreparedSnapshot {
         self.insert(connection, number)
     }
 
-    fn insert(&self, connection: &Connection, number: i64) -> Result<(), Failure> {
+    pub(super) fn insert(&self, connection: &Connection, number: i64) -> Result<(), Failure> {
         let sql = "INSERT OR REPLACE INTO snapshots (session, position, checksum, length, content)
             VALUES (?1, ?2, ?3, ?4, ?5)";
         let position = self.position.number().cast_signed();
@@ -74,18 +74,6 @@ impl SqliteStore {
             execute(connection, "DELETE FROM snapshots WHERE session = ?1", [number])
         })
     }
-}
-
-/// Writes a snapshot of another store.
-pub(super) fn put(
-    connection: &Connection,
-    packer: &Packer,
-    session: SessionId,
-    number: i64,
-    saved: &SavedSnapshot,
-) -> Result<(), Failure> {
-    PreparedSnapshot::new(packer, session, FenceToken(0), saved.position, &saved.bytes)?
-        .insert(connection, number)
 }
 
 /// Reads and verifies the snapshot of a session, unless it is of a later cut than `until`.

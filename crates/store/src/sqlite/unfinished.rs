@@ -85,8 +85,7 @@ impl SqliteStore {
         for note in left_notes(&self.path) {
             let mut found = note.remainders();
             let count = found.len();
-            found.iter().for_each(|path| remove(path));
-            found.retain(|path| fs::symlink_metadata(path).is_err());
+            remove_all(&mut found);
             // What could not be removed is tried again later.
             if found.len() == count {
                 let _ = fs::remove_file(&note.path);
@@ -138,9 +137,19 @@ fn left_note(path: PathBuf) -> Option<LeftNote> {
 /// Removes copies of bundles that killed processes have left, and returns those that are gone.
 pub(super) fn remove_left_copies() -> Vec<PathBuf> {
     let mut found = left_copies();
-    found.iter().for_each(|path| remove(path));
-    found.retain(|path| fs::symlink_metadata(path).is_err());
+    remove_all(&mut found);
     found
+}
+
+/// Removes files and directories, and keeps those that are gone in the list.
+fn remove_all(paths: &mut Vec<PathBuf>) {
+    paths.retain(|path| {
+        let _ = match fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) {
+            true => fs::remove_dir_all(path),
+            false => fs::remove_file(path),
+        };
+        fs::symlink_metadata(path).is_err()
+    });
 }
 
 fn left_copies() -> Vec<PathBuf> {
@@ -200,13 +209,6 @@ fn is_partial(place: &Path) -> bool {
     let bytes = name.as_encoded_bytes();
     let mut marks = bytes.windows(PARTIAL.len()).enumerate().filter(|(_, part)| *part == PARTIAL.as_bytes());
     marks.next_back().is_some_and(|(at, _)| at > 0 && has_number(name, &bytes[..at + PARTIAL.len()]))
-}
-
-fn remove(path: &Path) {
-    let _ = match fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) {
-        true => fs::remove_dir_all(path),
-        false => fs::remove_file(path),
-    };
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use super::selection::{SelectedSession, Selection};
 use crate::sqlite::error::Failure;
 use crate::sqlite::keys::{end_of, key_of, number_of};
 use crate::sqlite::objects::{self, CompressedObject, Packer, Presence, presence};
-use crate::sqlite::read::{checksum_at, texts};
+use crate::sqlite::read::{checksum_at, existing, texts};
 use crate::sqlite::row::{RecordRow, RowContext};
 use crate::sqlite::store::SqliteStore;
 use crate::sqlite::{append, claims, generation, inbox, index, redactions};
@@ -241,17 +241,17 @@ impl Transfer<'_> {
         relation: JournalRelation,
     ) -> Result<TransferredSession, Failure> {
         let (session, name) = (one.session, one.session.to_string());
-        let (from, outcome) = match relation {
-            JournalRelation::New => (Position::START, TransferOutcome::Created),
-            JournalRelation::Extends(from) => (from, TransferOutcome::Extended { from }),
+        let (number, from, outcome) = match relation {
+            JournalRelation::New => {
+                (append::create(target, &name)?, Position::START, TransferOutcome::Created)
+            }
+            JournalRelation::Extends(from) => {
+                (existing(target, session)?, from, TransferOutcome::Extended { from })
+            }
             JournalRelation::Present | JournalRelation::Differs(_) => {
                 let outcome = TransferOutcome::Present;
                 return Ok(TransferredSession { session, role: one.role, records: one.records, outcome });
             }
-        };
-        let number = match relation {
-            JournalRelation::New => append::create(target, &name)?,
-            _ => number_of(target, &name)?.ok_or(StoreError::NotFound { session })?,
         };
         let most = usize::try_from(one.records - from.number()).unwrap_or(usize::MAX);
         let mut before: Option<String> = None;
