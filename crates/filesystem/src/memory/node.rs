@@ -13,8 +13,8 @@ use imbl::OrdMap;
 use crate::FilePath;
 use crate::format::TreeMode;
 
-/// A file or a directory.
-#[derive(Debug, Clone)]
+/// A file or a directory. Those that are shared are equal without being compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FileNode {
     File(Arc<File>),
     Directory(Arc<Directory>),
@@ -88,15 +88,9 @@ impl Clone for Directory {
     }
 }
 
-impl PartialEq for FileNode {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::File(left), Self::File(right)) => Arc::ptr_eq(left, right) || left == right,
-            (Self::Directory(left), Self::Directory(right)) => Arc::ptr_eq(left, right) || left == right,
-            (Self::File(_), Self::Directory(_)) | (Self::Directory(_), Self::File(_)) => false,
-        }
-    }
-}
+impl Eq for File {}
+
+impl Eq for Directory {}
 
 impl PartialEq for Directory {
     fn eq(&self, other: &Self) -> bool {

@@ -22,15 +22,6 @@ impl GitHead {
     pub(crate) fn read(root: BorrowedFd<'_>) -> Self {
         let mut state = Self::default();
         let Ok(git) = sys::open_directory(root, ".git") else { return state };
-        state.add(&git);
-        let mut digest = blake3::Hasher::new();
-        rest(&mut digest, &git, &[], 0);
-        state.rest = Some(digest.finalize().to_hex()[..32].to_owned());
-        state
-    }
-
-    fn add(&mut self, git: &OwnedFd) {
-        let state = self;
         state.head = read_text(git.as_fd(), "HEAD").map(|text| text.trim().to_owned());
         for line in read_text(git.as_fd(), "packed-refs").unwrap_or_default().lines() {
             if let Some((commit, name)) = line.split_once(' ')
@@ -44,6 +35,10 @@ impl GitHead {
         if let Ok(refs) = sys::open_directory(git.as_fd(), "refs") {
             state.loose(&refs, "refs", 0);
         }
+        let mut digest = blake3::Hasher::new();
+        rest(&mut digest, &git, &[], 0);
+        state.rest = Some(digest.finalize().to_hex()[..32].to_owned());
+        state
     }
 
     fn loose(&mut self, directory: &OwnedFd, path: &str, depth: usize) {

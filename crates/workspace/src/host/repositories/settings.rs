@@ -130,8 +130,8 @@ impl Setting {
         self.key == "core.worktree" && !self.value.starts_with(b"/")
     }
 
-    fn is_same(&self, other: &Self) -> bool {
-        (&self.key, &self.value) == (&other.key, &other.value)
+    fn pair(&self) -> (&str, &[u8]) {
+        (&self.key, &self.value)
     }
 }
 
@@ -158,20 +158,13 @@ impl Settings {
 
     /// Returns whether the sensitive entries are the same, in the same order.
     pub(super) fn is_as_sensitive(&self, other: &Self) -> bool {
-        let (mut own, mut others) = (self.sensitive(), other.sensitive());
-        loop {
-            match (own.next(), others.next()) {
-                (None, None) => return true,
-                (Some(one), Some(two)) if one.is_same(two) => {}
-                _ => return false,
-            }
-        }
+        self.sensitive().map(Setting::pair).eq(other.sensitive().map(Setting::pair))
     }
 
     /// Keys of the entries that only one of two files has. Values are not shown, since they may be secrets.
     pub(super) fn changed_keys(&self, later: &Self) -> Vec<String> {
         let missing = |these: &Self, others: &Self| -> Vec<String> {
-            let is_missing = |one: &&Setting| !others.entries.iter().any(|other| one.is_same(other));
+            let is_missing = |one: &&Setting| !others.entries.iter().any(|other| one.pair() == other.pair());
             these.entries.iter().filter(is_missing).map(|one| one.key.clone()).collect()
         };
         let mut keys = missing(self, later);
