@@ -120,10 +120,7 @@ impl WatchedFiles {
         private::create_directories(directory)?;
         let path = self.unused_name(directory)?;
         let copied = connection.execute("VACUUM INTO ?1", [as_text(&path)]);
-        if let Err(error) = copied {
-            let _ = fs::remove_file(&path);
-            return Err(error.into());
-        }
+        copied.inspect_err(|_| _ = fs::remove_file(&path))?;
         File::open(&path)?.sync_all()?;
         // Makes the name durable as well. Some systems cannot sync a directory.
         let _ = File::open(directory).and_then(|directory| directory.sync_all());

@@ -34,10 +34,7 @@ pub(super) fn write(
     let written = fill(objects, contents, &partial, branch, head, &failed).and_then(|()| {
         fs::rename(&partial, repository).and_then(|()| sync_parent(repository)).map_err(failed)
     });
-    if written.is_err() {
-        let _ = fs::remove_dir_all(&partial);
-    }
-    written
+    written.inspect_err(|_| _ = fs::remove_dir_all(&partial))
 }
 
 /// The directory in which this process writes a repository before it gets its name.

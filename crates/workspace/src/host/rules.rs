@@ -41,12 +41,8 @@ impl Rules {
         for pattern in excludes {
             builder.add_line(None, pattern).map_err(|error| invalid_pattern(pattern, error))?;
         }
-        let excludes = if excludes.is_empty() {
-            None
-        } else {
-            Some(builder.build().map_err(|error| invalid_pattern("the exclude patterns", error))?)
-        };
-        Ok(Self { excludes, store, store_path })
+        let built = builder.build().map_err(|error| invalid_pattern("the exclude patterns", error))?;
+        Ok(Self { excludes: (!excludes.is_empty()).then_some(built), store, store_path })
     }
 
     /// Reason why a path is never covered, or `None` if it may be.

@@ -121,14 +121,8 @@ pub fn copy_project(options: CopyOptions<'_>) -> Result<ProjectCopy, IsolateErro
             .map_err(IsolateError::at(&unfinished))?
     };
     let copied = fill(&options, &project, &unfinished, &finished);
-    let (directory, copying) = match copied {
-        Ok(copied) => copied,
-        Err(error) => {
-            // It would be removed by the next sweep otherwise.
-            let _ = remove_copy(&unfinished);
-            return Err(error);
-        }
-    };
+    // It would be removed by the next sweep otherwise.
+    let (directory, copying) = copied.inspect_err(|_| _ = remove_copy(&unfinished))?;
     Ok(ProjectCopy {
         directory,
         left_out: copying.left_out,

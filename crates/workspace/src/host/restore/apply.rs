@@ -206,10 +206,7 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
                 }
                 let temporary = self.temporary();
                 let made = self.make(directory, parent, &temporary, (name, path), plan);
-                if made.is_err() {
-                    sweep::remove(directory, &temporary, 0);
-                }
-                made
+                made.inspect_err(|_| sweep::remove(directory, &temporary, 0))
             }
             Step::Enter(plan) => {
                 let below = sys::open_directory_anyway(directory, name).map_err(failed)?;
@@ -270,14 +267,8 @@ impl<'a, 'r, 'p> Apply<'a, 'r, 'p> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(directory, &*temporary, flags, open_mode).map_err(|error| failed(error.into()))?;
         let written = self.fill(file, content.bytes(), path);
-        let file = match written {
-            Ok(file) => file,
-            Err(error) => {
-                // Free the space of the incomplete file, as the disk may be full.
-                let _ = unlinkat(directory, &*temporary, AtFlags::empty());
-                return Err(error);
-            }
-        };
+        // Free the space of an incomplete file, as the disk may be full.
+        let file = written.inspect_err(|_| _ = unlinkat(directory, &*temporary, AtFlags::empty()))?;
         let like = before.as_ref().filter(|before| before.kind == Kind::File).unwrap_or(parent);
         let made = sys::file_stat(&file).map_err(failed)?;
         let given = self.own(&file, &made, like);

@@ -145,10 +145,7 @@ impl Scan<'_> {
     /// Adds an object to the capture, unless the store has it. Also returns whether it has.
     pub(super) fn give(&mut self, object: Object) -> Result<(ObjectId, bool), WorkspaceError> {
         let id = object.id();
-        if self.purpose == Purpose::Restore {
-            return Ok((id, false));
-        }
-        if self.given.contains(&id) {
+        if self.purpose == Purpose::Restore || self.given.contains(&id) {
             return Ok((id, false));
         }
         if self.objects.contains(id).map_err(WorkspaceError::Objects)? {
