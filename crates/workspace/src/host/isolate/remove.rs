@@ -66,14 +66,11 @@ pub fn unclaimed_copies(place: &Path) -> Vec<UnclaimedCopy> {
         return Vec::new();
     };
     let Ok(entries) = fs::read_dir(place) else { return Vec::new() };
-    let mut unclaimed = Vec::new();
-    for entry in entries.flatten() {
-        let (path, Ok(name)) = (entry.path(), entry.file_name().into_string()) else { continue };
-        if entry.file_type().is_ok_and(|kind| kind.is_dir())
-            && let Ok(lock) = lock_directory(&path, FlockOperation::NonBlockingLockExclusive)
-        {
-            unclaimed.push(UnclaimedCopy { path, name, _lock: lock });
-        }
-    }
-    unclaimed
+    let directories = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let unclaimed = directories.filter_map(|entry| {
+        let (path, name) = (entry.path(), entry.file_name().into_string().ok()?);
+        let lock = lock_directory(&path, FlockOperation::NonBlockingLockExclusive).ok()?;
+        Some(UnclaimedCopy { path, name, _lock: lock })
+    });
+    unclaimed.collect()
 }
