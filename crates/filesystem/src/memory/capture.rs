@@ -38,13 +38,11 @@ impl<'a> Capture<'a> {
     /// Computes the root of files and collects its objects.
     pub(super) fn root(&mut self, files: &MemoryFiles) -> Result<WorkspaceRoot, WorkspaceError> {
         self.manifest = Manifest::default();
-        self.ordinary(&files.root)?;
-        let tree = match summary(&files.root).tree {
+        let tree = match self.directory(&files.root, "", false)? {
             Some(tree) => tree,
             // Git represents an empty directory only at the root.
             None => self.give(empty_tree())?,
         };
-        self.exceptions(&files.root, "")?;
         let manifest = self.give(self.manifest.to_object())?;
         Ok(WorkspaceRoot { tree, manifest })
     }
@@ -69,104 +67,72 @@ impl<'a> Capture<'a> {
         Ok(id)
     }
 
-    /// Collects the objects of a directory that git accepts.
-    fn ordinary(&mut self, directory: &Directory) -> Result<(), WorkspaceError> {
-        let Some(tree) = summary(directory).tree else { return Ok(()) };
-        if self.given.contains(&tree) || self.is_stored(tree)? {
-            return Ok(());
-        }
-        for (name, node) in directory.iter() {
-            match node {
-                _ if is_refused(name, node) => {}
-                FileNode::File(file) => drop(self.give(file.blob().clone())?),
-                FileNode::Directory(below) => self.ordinary(below)?,
-            }
-        }
-        self.give(ordinary_entries(directory).0.build())?;
-        Ok(())
-    }
-
-    /// Finds and collects the entries that git cannot represent.
-    fn exceptions(&mut self, directory: &Directory, path: &str) -> Result<(), WorkspaceError> {
-        if !summary(directory).exceptional {
-            return Ok(());
-        }
-        for (name, node) in directory.iter() {
-            let path = super::joined(path, name);
-            match node {
-                _ if is_refused(name, node) => {
-                    if let Some(refused) = self.capture_refused(node, &path)? {
-                        self.manifest.refused.insert(path.into_bytes(), refused);
-                    }
-                }
-                FileNode::File(_) => {}
-                FileNode::Directory(below) if below.is_empty() => {
-                    self.manifest.empty_directories.insert(path.into_bytes());
-                }
-                FileNode::Directory(below) => self.exceptions(below, &path)?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Collects an entry and everything below it, regardless of names.
-    fn capture_refused(
+    /// Collects the objects of a directory and what the manifest has to say about it. Returns its tree, if git represents
+    /// anything of it. `in_refused` is true below a name that git refuses, where all names are accepted.
+    fn directory(
         &mut self,
-        node: &FileNode,
+        directory: &Directory,
         path: &str,
-    ) -> Result<Option<RefusedEntry>, WorkspaceError> {
-        let directory = match node {
-            FileNode::File(file) => {
-                let object = self.give(file.blob().clone())?;
-                return Ok(Some(RefusedEntry { mode: file.mode(), object }));
-            }
-            FileNode::Directory(directory) => directory,
+        in_refused: bool,
+    ) -> Result<Option<ObjectId>, WorkspaceError> {
+        let Summary { tree, exceptional } = summary(directory);
+        let is_known = match tree.filter(|_| !in_refused) {
+            Some(tree) => self.given.contains(&tree) || self.is_stored(tree)?,
+            None => false,
         };
-        if directory.is_empty() {
+        if is_known && !exceptional {
+            return Ok(tree);
+        }
+        if directory.is_empty() && !path.is_empty() {
             self.manifest.empty_directories.insert(path.as_bytes().to_vec());
         }
         let mut builder = TreeBuilder::default();
         for (name, node) in directory.iter() {
-            if let Some(entry) = self.capture_refused(node, &super::joined(path, name))? {
-                builder.push(name.as_bytes(), entry.mode, entry.object);
+            let path = super::joined(path, name);
+            let is_refused = !in_refused && is_refused(name, node);
+            let (mode, object) = match node {
+                FileNode::File(file) if is_known && !is_refused => (file.mode(), Some(file.blob().id())),
+                FileNode::File(file) => (file.mode(), Some(self.give(file.blob().clone())?)),
+                FileNode::Directory(below) => {
+                    (TreeMode::Directory, self.directory(below, &path, in_refused || is_refused)?)
+                }
+            };
+            let Some(object) = object else { continue };
+            if is_refused {
+                self.manifest.refused.insert(path.into_bytes(), RefusedEntry { mode, object });
+            } else {
+                builder.push(name.as_bytes(), mode, object);
             }
         }
         if builder.is_empty() {
             return Ok(None);
         }
-        let object = self.give(builder.build())?;
-        Ok(Some(RefusedEntry { mode: TreeMode::Directory, object }))
+        self.give(builder.build()).map(Some)
     }
 }
 
 /// Computes the summary of a directory.
 pub(super) fn summary(directory: &Directory) -> Summary {
     directory.summary(|| {
-        let (builder, exceptional) = ordinary_entries(directory);
+        let (mut builder, mut exceptional) = (TreeBuilder::default(), false);
+        for (name, node) in directory.iter() {
+            let (mode, object) = match node {
+                _ if is_refused(name, node) => (TreeMode::File, None),
+                FileNode::File(file) => (file.mode(), Some(file.blob().id())),
+                FileNode::Directory(below) => {
+                    let summary = summary(below);
+                    exceptional |= summary.exceptional;
+                    (TreeMode::Directory, summary.tree)
+                }
+            };
+            match object {
+                Some(object) => builder.push(name.as_bytes(), mode, object),
+                None => exceptional = true,
+            }
+        }
         let tree = (!builder.is_empty()).then(|| builder.build().id());
         Summary { tree, exceptional }
     })
-}
-
-/// Entries that git accepts, and whether there are others, here or below.
-fn ordinary_entries(directory: &Directory) -> (TreeBuilder, bool) {
-    let (mut builder, mut exceptional) = (TreeBuilder::default(), false);
-    for (name, node) in directory.iter() {
-        let (mode, object) = match node {
-            _ if is_refused(name, node) => (TreeMode::File, None),
-            FileNode::File(file) => (file.mode(), Some(file.blob().id())),
-            FileNode::Directory(below) => {
-                let summary = summary(below);
-                exceptional |= summary.exceptional;
-                (TreeMode::Directory, summary.tree)
-            }
-        };
-        match object {
-            Some(object) => builder.push(name.as_bytes(), mode, object),
-            None => exceptional = true,
-        }
-    }
-    (builder, exceptional)
 }
 
 fn is_refused(name: &str, node: &FileNode) -> bool {
