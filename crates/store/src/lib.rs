@@ -1,16 +1,18 @@
 //! Stores for journals and objects.
 //!
-//! Each module is a backend of two ports, [`Store`](backstitch_core::ports::Store) and
-//! [`StoreAdmin`](backstitch_core::ports::StoreAdmin), and each passes the same suites
+//! [`SqliteStore`] is a backend of two ports, [`Store`](backstitch_core::ports::Store) and
+//! [`StoreAdmin`](backstitch_core::ports::StoreAdmin), in a file or in memory, and passes the same suites in both places
 //! (`tests/suite/conformance/`). The ports document the guarantees that all backends share: atomic batches, one winner
-//! among concurrent writers, no write by a holder that was replaced. A backend documents only its own properties, above
-//! all how long its data lasts.
+//! among concurrent writers, no write by a holder that was replaced. A backend documents only its own properties, above all
+//! how long its data lasts.
 
 mod family;
-mod memory;
 mod redaction;
 mod references;
 mod sqlite;
 
-pub use memory::MemoryStore;
 pub use sqlite::{Bundle, Counters, SqliteOptions, SqliteStore};
+
+/// A store in memory, which [`SqliteStore::new`] creates. It ends with the process, and has no SQL, backups, bundles and
+/// rules of retention.
+pub type MemoryStore = SqliteStore;

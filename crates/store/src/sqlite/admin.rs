@@ -17,9 +17,16 @@ use backstitch_core::ports::{
 use super::bundle::Bundle;
 use super::store::SqliteStore;
 
+impl SqliteStore {
+    /// Fails if the store is in memory, which does not support an operation.
+    fn check_file(&self, operation: &'static str) -> Result<(), StoreError> {
+        if self.is_in_memory() { Err(self.unsupported(operation)) } else { Ok(()) }
+    }
+}
+
 impl StoreAdmin for SqliteStore {
     fn name(&self) -> &'static str {
-        "a store in a file"
+        if self.is_in_memory() { "a store in memory" } else { "a store in a file" }
     }
 
     fn verify(&self) -> BoxFuture<'_, Result<VerifyReport, StoreError>> {
@@ -35,7 +42,12 @@ impl StoreAdmin for SqliteStore {
     }
 
     fn collect(&self, retention: Retention, mode: GcMode) -> BoxFuture<'_, Result<GcReport, StoreError>> {
-        Box::pin(async move { self.gc(retention, mode) })
+        Box::pin(async move {
+            if retention != Retention::keep_all() {
+                self.check_file("rules of retention")?;
+            }
+            self.gc(retention, mode)
+        })
     }
 
     fn size(&self) -> BoxFuture<'_, Result<StoreSize, StoreError>> {
@@ -57,7 +69,10 @@ impl StoreAdmin for SqliteStore {
         limits: SelectLimits,
         sink: &'a mut (dyn RowSink + Send),
     ) -> BoxFuture<'a, Result<SelectedRows, SelectError>> {
-        Box::pin(async move { Self::select(self, sql, parameters, limits, sink) })
+        Box::pin(async move {
+            self.check_file("SQL")?;
+            Self::select(self, sql, parameters, limits, sink)
+        })
     }
 
     fn backup<'a>(
@@ -65,11 +80,17 @@ impl StoreAdmin for SqliteStore {
         to: &'a Path,
         progress: Progress<'a, BackupProgress>,
     ) -> BoxFuture<'a, Result<u64, OpenError>> {
-        Box::pin(async move { Self::backup(self, to, progress) })
+        Box::pin(async move {
+            self.check_file("backups")?;
+            Self::backup(self, to, progress)
+        })
     }
 
     fn salvage<'a>(&'a self, to: &'a Path) -> BoxFuture<'a, Result<SalvageReport, OpenError>> {
-        Box::pin(async move { Self::salvage(self.path(), to) })
+        Box::pin(async move {
+            self.check_file("salvage")?;
+            Self::salvage(self.path(), to)
+        })
     }
 
     fn export_bundle<'a>(
@@ -78,7 +99,10 @@ impl StoreAdmin for SqliteStore {
         to: &'a Path,
         progress: Progress<'a, TransferProgress>,
     ) -> BoxFuture<'a, Result<BundleReport, BundleError>> {
-        Box::pin(async move { Self::export_bundle(self, session, to, progress) })
+        Box::pin(async move {
+            self.check_file("bundles")?;
+            Self::export_bundle(self, session, to, progress)
+        })
     }
 
     fn import_bundle<'a>(
@@ -87,6 +111,7 @@ impl StoreAdmin for SqliteStore {
         progress: Progress<'a, TransferProgress>,
     ) -> BoxFuture<'a, Result<TransferReport, BundleError>> {
         Box::pin(async move {
+            self.check_file("bundles")?;
             let bundle: &dyn Any = bundle;
             match bundle.downcast_ref::<Bundle>() {
                 Some(bundle) => Self::import_bundle(self, bundle, progress),
@@ -102,8 +127,9 @@ impl StoreAdmin for SqliteStore {
         progress: Progress<'a, TransferProgress>,
     ) -> BoxFuture<'a, Result<TransferReport, BundleError>> {
         Box::pin(async move {
+            self.check_file("copies of sessions")?;
             let target: &dyn Any = to;
-            match target.downcast_ref::<Self>() {
+            match target.downcast_ref::<Self>().filter(|target| !target.is_in_memory()) {
                 Some(target) => Self::copy_session(self, session, target, progress),
                 None => Err(to.unsupported("sessions of other stores").into()),
             }
@@ -115,10 +141,10 @@ impl StoreAdmin for SqliteStore {
     }
 
     fn unfinished(&self) -> BoxFuture<'_, Vec<PathBuf>> {
-        Box::pin(async move { Self::unfinished(self) })
+        Box::pin(async move { if self.is_in_memory() { Vec::new() } else { Self::unfinished(self) } })
     }
 
     fn remove_unfinished(&self) -> BoxFuture<'_, Vec<PathBuf>> {
-        Box::pin(async move { Self::remove_unfinished(self) })
+        Box::pin(async move { if self.is_in_memory() { Vec::new() } else { Self::remove_unfinished(self) } })
     }
 }

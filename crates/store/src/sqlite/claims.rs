@@ -31,15 +31,16 @@ use super::{generation, private};
 const LONGEST_OUTLIVED: Duration = Duration::from_secs(5);
 
 /// Lock files of a store, and the claims that this value holds.
+#[derive(Default)]
 pub(super) struct Locks {
-    directory: PathBuf,
+    /// `None` for a store in memory, which no other process can open: there, a claim lives until it is released.
+    directory: Option<PathBuf>,
     held: Mutex<HashMap<(SessionId, u64), ClaimGuard>>,
 }
 
 /// A held claim: its locked file, and the state at the time of the claim.
 pub(super) struct ClaimGuard {
-    file: File,
-    path: PathBuf,
+    lock: Option<(File, PathBuf)>,
     /// The garbage collection counter at the time of the claim.
     generation: i64,
 }
@@ -48,26 +49,28 @@ impl Drop for ClaimGuard {
     fn drop(&mut self) {
         // Closing is not enough: a child process that is being started has the descriptor too, until it
         // executes its program. The file name is unique to this claim, so removing it affects no other.
-        let _ = self.file.unlock();
-        let _ = fs::remove_file(&self.path);
+        if let Some((file, path)) = &self.lock {
+            let _ = file.unlock();
+            let _ = fs::remove_file(path);
+        }
     }
 }
 
 impl Locks {
     pub(super) fn beside(store: &Path) -> Self {
-        Self { directory: private::beside(store, "-locks"), held: Mutex::default() }
+        Self { directory: Some(private::beside(store, "-locks")), held: Mutex::default() }
     }
 
     /// Takes the lock that guards creating and migrating the tables.
     pub(super) fn for_opening(&self) -> io::Result<File> {
-        let file = open(&self.directory, &self.directory.join("opening"))?;
+        let file = open(&self.file("opening").ok_or(io::ErrorKind::NotFound)?)?;
         file.lock()?;
         Ok(file)
     }
 
     /// Path at which the holder of the opening lock prepares a new database.
-    pub(super) fn new_database(&self) -> PathBuf {
-        self.directory.join("new")
+    pub(super) fn new_database(&self) -> io::Result<PathBuf> {
+        Ok(self.file("new").ok_or(io::ErrorKind::NotFound)?)
     }
 
     fn lock_held(&self) -> MutexGuard<'_, HashMap<(SessionId, u64), ClaimGuard>> {
@@ -90,14 +93,19 @@ impl Locks {
         self.lock_held().get(&(session, fence.0)).map(|held| held.generation)
     }
 
-    fn path(&self, session: SessionId, fence: i64) -> PathBuf {
-        self.directory.join(format!("{session}.{fence}"))
+    fn file(&self, name: &str) -> Option<PathBuf> {
+        self.directory.as_ref().map(|directory| directory.join(name))
+    }
+
+    fn path(&self, session: SessionId, fence: i64) -> Option<PathBuf> {
+        self.file(&format!("{session}.{fence}"))
     }
 
     /// Returns whether the holder of a claim is alive. The check takes a shared lock, so concurrent checks do
     /// not disturb each other.
     pub(super) fn lives(&self, session: SessionId, fence: i64) -> Result<bool, Failure> {
-        match File::open(self.path(session, fence)) {
+        let Some(path) = self.path(session, fence) else { return Ok(true) };
+        match File::open(path) {
             Ok(file) => match file.try_lock_shared() {
                 Ok(()) => Ok(false),
                 Err(TryLockError::WouldBlock) => Ok(true),
@@ -124,29 +132,30 @@ impl Locks {
     }
 
     fn take(&self, session: SessionId, fence: i64, generation: i64) -> Result<ClaimGuard, Failure> {
-        let path = self.path(session, fence);
+        let Some(path) = self.path(session, fence) else { return Ok(ClaimGuard { lock: None, generation }) };
         let refused = |error: io::Error| match error.kind() {
             io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
-                StoreError::ReadOnly { reason: format!("{}: {error}", self.directory.display()) }
+                let directory = path.parent().unwrap_or(&path).display();
+                StoreError::ReadOnly { reason: format!("{directory}: {error}") }
             }
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 StoreError::Full { reason: "the disk is full".to_owned(), source: Some(error.into()) }
             }
             _ => StoreError::Backend(error.into()),
         };
-        let file = open(&self.directory, &path).map_err(refused)?;
+        let file = open(&path).map_err(refused)?;
         match file.try_lock() {
-            Ok(()) => Ok(ClaimGuard { file, path, generation }),
+            Ok(()) => Ok(ClaimGuard { lock: Some((file, path)), generation }),
             // This claim is not yet published, so no other process can have locked its file.
             Err(error) => Err(StoreError::Backend(error.into()).into()),
         }
     }
 }
 
-fn open(directory: &Path, path: &Path) -> io::Result<File> {
+fn open(path: &Path) -> io::Result<File> {
     match private::open_or_create_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            private::create_directories(directory)?;
+            private::create_directories(path.parent().unwrap_or(path))?;
             private::open_or_create_file(path)
         }
         result => result,
@@ -216,15 +225,16 @@ pub(super) fn claim(
         fence = before.fence.saturating_add(1);
         if !lives {
             // Left behind by a holder that died.
-            let _ = fs::remove_file(locks.path(session, before.fence));
+            let _ = locks.path(session, before.fence).map(fs::remove_file);
         }
     }
     let held = locks.take(session, fence, generation::current(connection)?)?;
     let sql = "INSERT OR REPLACE INTO claims (session, fence, owner, host, pid, since)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-    let values =
-        params![session.to_string(), fence, owner.to_string(), host(), std::process::id(), now().to_string()];
-    execute(connection, sql, values)?;
+    let is_file = locks.directory.is_some();
+    let (host, pid) = (is_file.then(host), is_file.then(std::process::id));
+    let since = is_file.then(|| now().to_string());
+    execute(connection, sql, params![session.to_string(), fence, owner.to_string(), host, pid, since])?;
     Ok((SessionClaim { session, fence: FenceToken(fence.cast_unsigned()), owner: owner.clone() }, held))
 }
 

@@ -1,4 +1,4 @@
-//! What a store in SQLite holds, for planning a redaction.
+//! What a store holds, for planning a redaction.
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Origin, Position};
@@ -8,18 +8,18 @@ use backstitch_core::redaction::SensitiveValue;
 use rusqlite::Connection;
 use serde_json::Value;
 
-use super::error::Failure;
 use super::objects::{self, id_in};
 use super::read::{existing, numbered_sessions, texts};
 use super::sql::rows;
 use crate::family::Origins;
-use crate::redaction::{Candidates, Contents};
+use crate::redaction::Candidates;
 
-/// The contents of a store in SQLite.
-pub(super) struct SqliteContents<'a>(pub(super) &'a Connection);
+/// The contents of a store, for reading.
+pub(crate) struct SqliteContents<'a>(pub(super) &'a Connection);
 
 impl SqliteContents<'_> {
-    fn read_origins(&self) -> Result<Origins, Failure> {
+    /// Origins of all sessions, in the order of their creation.
+    pub(crate) fn origins(&self) -> Result<Origins, StoreError> {
         let mut origins = Vec::new();
         for (number, session) in numbered_sessions(self.0)? {
             let mut record: Option<Value> = None;
@@ -35,12 +35,22 @@ impl SqliteContents<'_> {
         Ok(Origins(origins))
     }
 
-    fn inbox(&self, session: SessionId) -> Result<Vec<String>, Failure> {
+    /// Passes the texts of a session's records and inbox items.
+    pub(crate) fn texts(
+        &self,
+        session: SessionId,
+        mut each: impl FnMut(&str) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         let sql = "SELECT data FROM inbox WHERE session = ?1 ORDER BY id";
-        rows(self.0, sql, [session.to_string()], |row| Ok(row.get(0)?))
+        let items: Vec<String> = rows(self.0, sql, [session.to_string()], |row| Ok(row.get(0)?))?;
+        items.iter().try_for_each(|text| each(text))?;
+        let number = existing(self.0, session)?;
+        texts(self.0, session, number, Position::START, usize::MAX, |_, text| Ok(each(text)?))?;
+        Ok(())
     }
 
-    fn find(&self, value: &SensitiveValue) -> Result<Candidates, Failure> {
+    /// All objects that hold a value.
+    pub(crate) fn candidates(&self, value: &SensitiveValue) -> Result<Candidates, StoreError> {
         let sql = "SELECT id, kind, length, encoding, content FROM objects
             WHERE content IS NOT NULL ORDER BY number";
         let all: Vec<Option<(ObjectId, ObjectKind)>> = rows(self.0, sql, [], |row| {
@@ -50,35 +60,14 @@ impl SqliteContents<'_> {
         })?;
         Ok(Candidates::new(all.into_iter().flatten().collect()))
     }
-}
 
-impl Contents for SqliteContents<'_> {
-    fn origins(&self) -> Result<Origins, StoreError> {
-        Ok(self.read_origins()?)
-    }
-
-    fn texts(
-        &self,
-        session: SessionId,
-        each: &mut dyn FnMut(&str) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
-        for text in self.inbox(session)? {
-            each(&text)?;
-        }
-        let number = existing(self.0, session)?;
-        texts(self.0, session, number, Position::START, usize::MAX, |_, text| Ok(each(text)?))?;
-        Ok(())
-    }
-
-    fn candidates(&self, value: &SensitiveValue) -> Result<Candidates, StoreError> {
-        Ok(self.find(value)?)
-    }
-
-    fn kind(&self, id: ObjectId) -> Result<Option<ObjectKind>, StoreError> {
+    /// Kind of an object, or `None` if it has no stored content.
+    pub(crate) fn kind(&self, id: ObjectId) -> Result<Option<ObjectKind>, StoreError> {
         Ok(objects::stored_kind(self.0, id)?)
     }
 
-    fn object(&self, id: ObjectId) -> Result<Option<Object>, StoreError> {
+    /// An object that has stored content.
+    pub(crate) fn object(&self, id: ObjectId) -> Result<Option<Object>, StoreError> {
         Ok(objects::get(self.0, id)?)
     }
 }

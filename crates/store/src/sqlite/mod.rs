@@ -1,4 +1,7 @@
-//! A store in one SQLite file.
+//! A store in one SQLite file, or in memory.
+//!
+//! A store in memory is the same without files: one connection, which readers and the writer share, and claims that live until
+//! they are released. The rest of this page is about files.
 //!
 //! The file holds sessions, records, objects, snapshots, claims and inboxes. It can be read with ordinary SQL
 //! (`docs/storage.md`). Acknowledged writes are durable: each commit is synced before it is acknowledged
@@ -76,6 +79,7 @@ mod watch;
 mod writer;
 
 pub use bundle::Bundle;
+pub(crate) use contents::SqliteContents;
 pub use counters::Counters;
 pub use options::SqliteOptions;
 pub use store::SqliteStore;

@@ -23,6 +23,9 @@ use super::{private, writer};
 /// Size of the pages of new stores. Rows do not fill pages exactly: with 4 KiB, a tenth of a journal was unused space.
 const PAGE_BYTES: u32 = 8192;
 
+/// Number of prepared statements that a connection keeps.
+const STATEMENTS: usize = 64;
+
 /// Makes a path absolute, so that a later change of the working directory does not affect it.
 pub(super) fn absolute(path: &Path) -> Result<PathBuf, OpenError> {
     std::path::absolute(path).map_err(|source| OpenError::Io { path: path.to_owned(), source })
@@ -87,7 +90,7 @@ fn set_up(connection: &Connection, options: &SqliteOptions) -> rusqlite::Result<
 /// possible, SQLite creates the file.
 fn create(path: &Path, locks: &Locks) -> io::Result<()> {
     let opening = locks.for_opening()?;
-    let prepared = locks.new_database();
+    let prepared = locks.new_database()?;
     // Left behind by a killed process.
     let _ = fs::remove_file(&prepared);
     drop(private::create_file(&prepared)?);
@@ -177,16 +180,23 @@ fn known(found: SchemaState, connection: Connection) -> Result<Reading, OpenErro
 }
 
 /// Creates an empty store in memory.
-fn empty() -> Result<Connection, OpenError> {
+pub(super) fn in_memory() -> Result<Connection, OpenError> {
     let connection = Connection::open_in_memory().map_err(open_error)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
     bring_up(&connection)?;
+    Ok(connection)
+}
+
+/// Creates an empty store in memory for reading.
+fn empty() -> Result<Connection, OpenError> {
+    let connection = in_memory()?;
     connection.pragma_update(None, "query_only", true).map_err(open_error)?;
     Ok(connection)
 }
 
 pub(super) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, rusqlite::Error> {
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    connection.set_prepared_statement_cache_capacity(64);
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(connection)
 }
 

@@ -214,6 +214,10 @@ impl Objects for SqliteStore {
     }
 
     fn mark(&self) -> Result<Option<StoredMark>, BoxError> {
+        // A mark serves a later process, and a store in memory has none.
+        if self.is_in_memory() {
+            return Ok(None);
+        }
         Ok(Some(self.readers.at_once(mark::now)?))
     }
 

@@ -1,4 +1,5 @@
-//! Connections for reading. They never wait: each sees the store as it was when its statement began.
+//! Connections for reading. They never wait: each sees the store as it was when its statement began. A store in memory has
+//! only the connection of its writer, and readers take turns with it.
 //!
 //! If the store is also open for writing, a new connection must read the same files that are written to, or
 //! it is refused.
@@ -22,11 +23,18 @@ pub(super) struct Readers {
     /// Files that the writer uses; `None` in a read-only store.
     files: Option<Arc<WatchedFiles>>,
     idle: Mutex<Vec<Connection>>,
+    /// The connection of the writer, which is the only one to a store in memory.
+    shared: Option<Arc<Mutex<Connection>>>,
 }
 
 impl Readers {
     pub(super) fn new(path: PathBuf, files: Option<Arc<WatchedFiles>>) -> Self {
-        Self { path, files, idle: Mutex::default() }
+        Self { path, files, idle: Mutex::default(), shared: None }
+    }
+
+    /// Readers of a store in memory.
+    pub(super) fn sharing(connection: Arc<Mutex<Connection>>) -> Self {
+        Self { shared: Some(connection), ..Self::new(PathBuf::new(), None) }
     }
 
     fn open(&self) -> Result<Reading, StoreError> {
@@ -42,6 +50,10 @@ impl Readers {
         &self,
         read: impl FnOnce(&Connection) -> Result<T, Failure>,
     ) -> Result<T, StoreError> {
+        if let Some(shared) = &self.shared {
+            let connection = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            return Ok(read(&connection)?);
+        }
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = idle().pop();
         let Reading { connection, is_stand_in } = match kept {

@@ -42,8 +42,21 @@ impl SqliteStore {
         let (connection, files) = open::for_writing(&path, &locks, &options)?;
         let files = Arc::new(files);
         let readers = Readers::new(path.clone(), Some(Arc::clone(&files)));
-        let writer = Writer::new(connection, files, &options)?;
+        let writer = Writer::new(connection, Some(files), &options)?;
         Ok(Self::over(path, readers, Some(writer), locks, options))
+    }
+
+    /// Creates an empty store in memory, which ends with this value.
+    pub fn new() -> Self {
+        let options = SqliteOptions::default();
+        let connection = open::in_memory().expect("invariant: SQLite creates databases in memory");
+        let writer = Writer::new(connection, None, &options).expect("invariant: a connection has hooks");
+        let readers = Readers::sharing(writer.shared_connection());
+        Self::over(PathBuf::new(), readers, Some(writer), Locks::default(), options)
+    }
+
+    pub(super) fn is_in_memory(&self) -> bool {
+        self.path.as_os_str().is_empty()
     }
 
     /// Opens an existing store for reading. Nothing is changed, and every write is refused. An empty file,
@@ -74,7 +87,7 @@ impl SqliteStore {
         Self { path, readers, writer, locks: Arc::new(locks), packer: Packer::default(), options }
     }
 
-    /// Absolute path of the database file.
+    /// Absolute path of the database file. It is empty if the store is in memory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -103,6 +116,12 @@ impl SqliteStore {
             }
             (error, _) => error,
         }
+    }
+}
+
+impl Default for SqliteStore {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

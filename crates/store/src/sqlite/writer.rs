@@ -38,8 +38,9 @@ use super::watch::WatchedFiles;
 /// Serialises all writes of one open store in this process.
 pub(super) struct Writer {
     queue: Mutex<Queue>,
-    connection: Mutex<Connection>,
-    files: Arc<WatchedFiles>,
+    connection: Arc<Mutex<Connection>>,
+    /// `None` for a store in memory.
+    files: Option<Arc<WatchedFiles>>,
     /// Length of the log, in pages, after the last commit that wrote something. Reading it resets it to zero.
     pages: Arc<AtomicU32>,
     checkpoint_pages: u32,
@@ -137,7 +138,7 @@ fn is_fatal(error: &StoreError) -> bool {
 impl Writer {
     pub(super) fn new(
         mut connection: Connection,
-        files: Arc<WatchedFiles>,
+        files: Option<Arc<WatchedFiles>>,
         options: &SqliteOptions,
     ) -> Result<Self, Failure> {
         let pages = Arc::new(AtomicU32::new(0));
@@ -149,13 +150,18 @@ impl Writer {
         connection.wal_hook(Some(hook))?;
         Ok(Self {
             queue: Mutex::default(),
-            connection: Mutex::new(connection),
+            connection: Arc::new(Mutex::new(connection)),
             files,
             pages,
             checkpoint_pages: options.checkpoint_pages,
             transaction_bytes: options.transaction_bytes,
             counters: Mutex::default(),
         })
+    }
+
+    /// The connection, for a store whose readers have no other.
+    pub(super) fn shared_connection(&self) -> Arc<Mutex<Connection>> {
+        Arc::clone(&self.connection)
     }
 
     pub(super) fn counters(&self) -> MutexGuard<'_, Counters> {
@@ -199,11 +205,12 @@ impl Writer {
         connection: &Connection,
         write: impl FnOnce() -> Result<T, Failure>,
     ) -> Result<T, StoreError> {
-        if let Some(replaced) = self.files.known_replaced() {
+        let Some(files) = &self.files else { return Ok(write()?) };
+        if let Some(replaced) = files.known_replaced() {
             return Err(replaced);
         }
         let result = write();
-        if self.files.are_in_place() { Ok(result?) } else { Err(self.files.save(connection)) }
+        if files.are_in_place() { Ok(result?) } else { Err(files.save(connection)) }
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -268,7 +275,8 @@ impl Writer {
             return;
         }
         self.counters().commits += 1;
-        if pages >= self.checkpoint_pages && self.files.known_replaced().is_none() {
+        let is_replaced = self.files.as_ref().is_some_and(|files| files.known_replaced().is_some());
+        if pages >= self.checkpoint_pages && !is_replaced {
             self.counters().checkpoints += 1;
             // A failure is harmless: the pages are copied later.
             let _ = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
@@ -343,6 +351,8 @@ impl<T> SubmitFuture<'_, T> {
         let mut queue = self.writer.queue();
         queue.waiting.push_back(work);
         let in_turns = queue.last.replace(self.session).is_some_and(|last| last != self.session);
+        // A commit to memory has no sync to share.
+        let in_turns = in_turns && self.writer.files.is_some();
         if std::mem::replace(&mut queue.led, true) {
             (Stage::Waiting, false)
         } else {

@@ -36,7 +36,8 @@ enum Fault {
 /// The administration of a store in memory, with a fault.
 struct Administration {
     fault: Fault,
-    inner: Arc<MemoryStore>,
+    store: Arc<MemoryStore>,
+    inner: Arc<dyn StoreAdmin>,
 }
 
 impl StoreAdmin for Administration {
@@ -57,7 +58,7 @@ impl StoreAdmin for Administration {
     fn remove_snapshot(&self, session: SessionId) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
             match self.fault {
-                Fault::KeepsSnapshots => self.inner.head(session).await.map(|_| ()),
+                Fault::KeepsSnapshots => self.store.head(session).await.map(|_| ()),
                 _ => self.inner.remove_snapshot(session).await,
             }
         })
@@ -122,7 +123,7 @@ struct Broken {
 impl Broken {
     fn new(fault: Fault) -> Self {
         let store = Arc::new(MemoryStore::new());
-        Self { store: store.clone(), admin: Administration { fault, inner: store } }
+        Self { store: store.clone(), admin: Administration { fault, store: store.clone(), inner: store } }
     }
 }
 
