@@ -212,16 +212,16 @@ pub mod host {
     #[doc(inline)]
     pub use backstitch_runtime::{
         Adapters, AgentEngine, Approver, ApproverDecision, CallArguments, CallOutcome, CallRequest,
-        CheckpointError, CheckpointHandler, DirectoryError, DriftPolicy, EngineError, Engines, FallbackReason,
-        Fidelity, FileCheckpointHandler, FilesRestored, IndexProgress, IndexRepair, IndexReport,
-        InvalidArguments, Isolation, KeptFiles, MainLoopError, ObservedBoundary, ObservedCall, ObservedPrompt,
-        ObservedRequest, ObservedResult, ObservedSession, OpenedWorkspace, OutputContract, OutsideCall,
-        OutsideCalls, OutsideError, OutsideMemory, OutsideResult, Replay, RepositoriesChanged, RequestReplay,
-        ResolvedPoint, Resume, Runtime, SNAPSHOT_INTERVAL, SandboxGap, SandboxSupport, SessionFiles,
-        SessionHolder, Task, ToolRunner, UnreadableSession, call_arguments, check_arguments, describe,
-        entropy, find_call, fold_view, fresh_ids, has_namespaces, has_supervisor, load_view, locate,
-        observed_agent, observed_origin, observed_prompt_id, one_line, probe, read_records, reason_word,
-        resolve_writable, set_supervisor, undoable_apply, unfinished, with_content,
+        CheckpointError, CheckpointHandler, DirectoryError, DriftPolicy, EngineError, Engines,
+        FallbackReason, Fidelity, FileCheckpointHandler, FilesRestored, IndexProgress, IndexRepair,
+        IndexReport, InvalidArguments, Isolation, KeptFiles, MainLoopError, ObservedBoundary, ObservedCall,
+        ObservedPrompt, ObservedRequest, ObservedResult, ObservedSession, OpenedWorkspace, OutputContract,
+        OutsideCall, OutsideCalls, OutsideError, OutsideMemory, OutsideResult, Replay, RepositoriesChanged,
+        RequestReplay, ResolvedPoint, Resume, Runtime, SNAPSHOT_INTERVAL, SandboxGap, SandboxSupport,
+        SessionFiles, SessionHolder, Task, ToolRunner, UnreadableSession, call_arguments, check_arguments,
+        describe, entropy, find_call, fold_view, fresh_ids, has_namespaces, has_supervisor, load_view,
+        locate, observed_agent, observed_origin, observed_prompt_id, one_line, probe, read_records,
+        reason_word, resolve_writable, set_supervisor, undoable_apply, unfinished, with_content,
     };
     #[cfg(unix)]
     pub use backstitch_runtime::{PrivateDirectory, ServerProcess, ServerStreams, left_temporaries};

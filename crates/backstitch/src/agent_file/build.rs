@@ -10,9 +10,7 @@ use backstitch_providers::{
 use backstitch_repl::recall::TOOL_NAME;
 
 use super::answering::AnswerMode;
-use super::definition::{
-    AgentDefinition, OutputDefinition, PriceDefinition, WorkspaceDefinition, tools_of,
-};
+use super::definition::{AgentDefinition, OutputDefinition, PriceDefinition, WorkspaceDefinition, tools_of};
 use super::error::{AgentFileError, Problem};
 use super::headers;
 use super::keys::{KEY_VARIABLES, checked_url, is_private};

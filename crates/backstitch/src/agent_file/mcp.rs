@@ -228,9 +228,8 @@ mod servers {
             let server = self.server(definition, options)?;
             let Some(pinned) = &self.pinned else { return Ok(Vec::new()) };
             let read = |value: &serde_json::Value| {
-                serde_json::from_value(value.clone()).map_err(|error| {
-                    Problem::new([], format_args!("a pinned tool cannot be read: {error}"))
-                })
+                serde_json::from_value(value.clone())
+                    .map_err(|error| Problem::new([], format_args!("a pinned tool cannot be read: {error}")))
             };
             let pinned: Vec<PinnedTool> = pinned.iter().map(read).collect::<Result<_, _>>()?;
             let mut tools = Vec::new();

@@ -32,9 +32,7 @@ mod shell;
 mod write;
 
 #[cfg(feature = "agent-file")]
-pub(crate) use confined::{
-    CommandOutcome, description as sandbox_description, effect_within, run_confined,
-};
+pub(crate) use confined::{CommandOutcome, description as sandbox_description, effect_within, run_confined};
 #[cfg(feature = "agent-file")]
 pub(crate) use files::Files;
 pub use find::{glob, grep, list_files};

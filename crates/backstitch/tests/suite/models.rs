@@ -8,9 +8,7 @@ use backstitch::agent_file::{
 };
 use backstitch::message::{MediaPart, Modality};
 use backstitch::ports::BoxFuture;
-use backstitch::providers::{
-    HttpRequest, HttpResponse, Provider, ThinkingBudget, Transport, TransportError,
-};
+use backstitch::providers::{HttpRequest, HttpResponse, Provider, ThinkingBudget, Transport, TransportError};
 use backstitch::{Mission, Runtime, SessionOptions};
 
 /// A transport that keeps the requests and reaches no server.

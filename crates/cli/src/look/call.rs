@@ -12,8 +12,8 @@ use serde_json::Value;
 use super::diff::change_lines;
 use crate::open::short;
 use crate::report::ReportLine;
-use crate::terminal::{Role, Text, duration, exact_json};
 use crate::terminal::time::{local, relative};
+use crate::terminal::{Role, Text, duration, exact_json};
 
 /// Formats the report of a call, with the changes of files as far as it has them.
 pub(super) fn call_lines(report: &CallReport) -> Vec<ReportLine> {

@@ -52,9 +52,7 @@ pub(crate) fn answer(command: impl Fn() -> Command) {
 /// Adds candidates to the arguments that name sessions and error codes, of all commands.
 fn with_candidates(command: Command) -> Command {
     let command = command.mut_args(|argument| match argument.get_id().as_str() {
-        "session" | "sessions" | "parent" => {
-            argument.add(ArgValueCandidates::new(sessions))
-        }
+        "session" | "sessions" | "parent" => argument.add(ArgValueCandidates::new(sessions)),
         "code" => argument.add(ArgValueCandidates::new(codes)),
         _ => argument,
     });

@@ -11,8 +11,8 @@ use std::sync::{Mutex, PoisonError};
 
 use backstitch::agent_file::AgentDefinition;
 
-use super::ask;
 use super::TrustError;
+use super::ask;
 use super::ledger::Ledger;
 use crate::common::{Common, quoted};
 use crate::keys;

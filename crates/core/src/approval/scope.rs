@@ -12,16 +12,16 @@ const LAUNCHERS: &[&str] = &[
     "sh", "bash", "dash", "zsh", "ksh", "fish", "busybox", "env", "sudo", "doas", "su", "xargs", "nice",
     "nohup", "setsid", "stdbuf", "timeout", "watch", "parallel", "ssh", "chroot", "unshare", "script",
     "strace", "ltrace", "gdb", "lldb", "perf", "valgrind", "flock", "ionice", "chrt", "taskset", "numactl",
-    "prlimit", "runuser", "setpriv", "capsh", "nsenter", "setarch", "linux32", "linux64", "fakeroot", "proot",
-    "bwrap", "firejail", "pkexec", "gosu", "npx", "pnpx", "bunx", "uvx", "docker", "podman", "nerdctl",
-    "kubectl", "tmux", "screen", "expect", "socat", "entr", "ld.so", "toybox", "csh", "tcsh",
+    "prlimit", "runuser", "setpriv", "capsh", "nsenter", "setarch", "linux32", "linux64", "fakeroot",
+    "proot", "bwrap", "firejail", "pkexec", "gosu", "npx", "pnpx", "bunx", "uvx", "docker", "podman",
+    "nerdctl", "kubectl", "tmux", "screen", "expect", "socat", "entr", "ld.so", "toybox", "csh", "tcsh",
 ];
 
 /// Programs that run what an option says, and otherwise what the next word names. A rule has to name that word.
 const INTERPRETERS: &[&str] = &[
     "python", "pypy", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "luajit", "awk", "gawk",
-    "mawk", "nawk", "sed", "tclsh", "wish", "guile", "pwsh", "R", "Rscript", "julia", "java", "erl", "elixir",
-    "iex", "ghc", "runghc", "sqlite", "psql", "mysql", "uv", "poetry", "pipenv",
+    "mawk", "nawk", "sed", "tclsh", "wish", "guile", "pwsh", "R", "Rscript", "julia", "java", "erl",
+    "elixir", "iex", "ghc", "runghc", "sqlite", "psql", "mysql", "uv", "poetry", "pipenv",
 ];
 
 /// A tool, or the commands of a tool that start with certain words. As text: the name of the tool, and the

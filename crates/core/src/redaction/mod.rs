@@ -15,8 +15,8 @@ mod search;
 use std::collections::BTreeSet;
 use std::fmt;
 
-pub use record::{ObjectCopies, ObjectCopy, RedactedText, redact_inbox_data, redact_record};
 use record::TextRedaction;
+pub use record::{ObjectCopies, ObjectCopy, RedactedText, redact_inbox_data, redact_record};
 use search::Finder;
 
 use crate::code::ErrorCode;

@@ -79,8 +79,10 @@ impl Reducer {
     ) -> Self {
         Self::of::<S, E>(move |session, event, now| {
             let items = session.all::<S>()?;
-            reducer(&items, event, &ReducerContext { session, now }).map_err(|source| {
-                SessionError::Reducer { slice: S::NAME.to_owned(), event: type_name::<E>(), source }
+            reducer(&items, event, &ReducerContext { session, now }).map_err(|source| SessionError::Reducer {
+                slice: S::NAME.to_owned(),
+                event: type_name::<E>(),
+                source,
             })
         })
     }

@@ -202,13 +202,12 @@ pub(crate) fn content() -> impl Strategy<Value = Content> {
 
 /// A message of any kind, with all content inline.
 pub(crate) fn message() -> impl Strategy<Value = Message> {
-    (policy_name(), option::of(select(RoleHint::ALL.to_vec())), option::of(any::<u64>()), content(), extra()).prop_map(
-        |(policy, role_hint_for_llm, step_num, content, extra)| Message {
+    (policy_name(), option::of(select(RoleHint::ALL.to_vec())), option::of(any::<u64>()), content(), extra())
+        .prop_map(|(policy, role_hint_for_llm, step_num, content, extra)| Message {
             policy,
             role_hint_for_llm,
             step_num,
             content,
             extra,
-        },
-    )
+        })
 }

@@ -84,9 +84,9 @@ impl<'a> Analyser<'a> {
                 let entries = values.chunks_exact(2).map(|entry| (entry[0].clone(), entry[1].clone()));
                 Value::Map(entries.collect())
             }),
-            FormKind::Set(items) => self.collection(items, span, NodeKind::Set, |values| {
-                Value::Set(values.into_iter().collect())
-            }),
+            FormKind::Set(items) => {
+                self.collection(items, span, NodeKind::Set, |values| Value::Set(values.into_iter().collect()))
+            }
             FormKind::List(items) if items.is_empty() => Ok(Expr::constant(Value::list(Vec::new()), span)),
             FormKind::List(items) => self.list(items, span, tail),
             _ => Ok(Expr::constant(Value::Nil, span)),

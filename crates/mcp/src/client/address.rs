@@ -94,7 +94,7 @@ fn within_host() -> Policy {
 pub(super) fn is_forgotten(error: &ServiceError) -> bool {
     let ServiceError::TransportSend(error) = error else { return false };
     let first: &(dyn Error + 'static) = &*error.error;
-    std::iter::successors(Some(first), |error| error.source()).any(|error| {
+    std::iter::successors(Some(first), |&error| error.source()).any(|error| {
         let known = error.downcast_ref::<StreamableHttpError<reqwest::Error>>();
         matches!(known, Some(StreamableHttpError::SessionExpired))
     })

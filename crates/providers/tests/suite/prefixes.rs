@@ -49,7 +49,7 @@ fn options(variant: usize, provider: Provider) -> RequestOptions {
             UnsupportedMediaPolicy::Refuse
         },
         structured: if variant % 7 == 3 { StructuredOutput::InWords } else { StructuredOutput::Native },
-        labels: variant % 4 != 3,
+        without_labels: variant % 4 == 3,
         ..RequestOptions::default()
     }
 }

@@ -7,8 +7,8 @@ use backstitch_core::machine::EvaluationResult;
 use backstitch_core::message::OptionResult;
 use backstitch_core::storable;
 use backstitch_lisp::{
-    Error, Memory, ProgramResult, Signal, Truncation, Value, from_json, restore_changes,
-    store_changes, to_clojure_without_hidden, to_json,
+    Error, Memory, ProgramResult, Signal, Truncation, Value, from_json, restore_changes, store_changes,
+    to_clojure_without_hidden, to_json,
 };
 use serde_json::Value as Json;
 

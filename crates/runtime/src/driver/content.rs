@@ -91,7 +91,7 @@ impl Content {
 
     /// Returns the history of an evaluation. Content that is too large for records is fetched.
     pub(super) async fn past(&self, evaluation: EvaluationId) -> Result<EvaluationHistory> {
-        let mut past = EvaluationHistory::of(&self.live.view().await, evaluation)?;
+        let mut past = EvaluationHistory::of(&*self.live.view().await, evaluation)?;
         let before = past.followed.iter_mut().flat_map(|followed| &mut followed.messages);
         for message in before.chain(&mut past.messages) {
             *message = self.message(message).await?;

@@ -45,7 +45,7 @@ impl Driver {
             None => Ok(()),
         };
         // Checked before soundness, since reading the state waits for pending appends.
-        none_is_open(&self.live.view().await)?;
+        none_is_open(&*self.live.view().await)?;
         self.live.check_sound()?;
         // The session may come from a process that died while it restored files, or whose files were in
         // memory.

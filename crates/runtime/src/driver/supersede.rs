@@ -37,7 +37,7 @@ pub(super) async fn expand(
     sections: Vec<String>,
     reason: String,
 ) -> Result<LoopStep> {
-    if expansions_before(&live.view().await, evaluation) >= MOST_EXPANSIONS {
+    if expansions_before(&*live.view().await, evaluation) >= MOST_EXPANSIONS {
         let message = format!(
             "sections of the prompt were opened {MOST_EXPANSIONS} times, and more are wanted: {}",
             sections.join(", ")

@@ -8,9 +8,7 @@ use backstitch_core::journal::{BudgetCharged, Note};
 use backstitch_core::secrets::Secrets;
 use backstitch_core::view::CallStatus;
 
-use super::calls::{
-    ONE_CALL, WaitingCall, decision, exceeded, exceeded_by, money_left, need, unknown_price,
-};
+use super::calls::{ONE_CALL, WaitingCall, decision, exceeded, exceeded_by, money_left, need, unknown_price};
 use super::origin::{REFUSED_AT_STOP, conversation_of};
 use super::{CallAnswer, CallReply, Engine, EngineEvent, ProgramHold};
 use crate::agent::AgentEngine;
@@ -157,7 +155,7 @@ impl<'a> EngineWork<'a> {
                 }
                 self.check_budget().await;
                 if let Some(unknown) = unknown
-                    && money_left(&self.driver.session().view().await, self.evaluation).is_some()
+                    && money_left(&*self.driver.session().view().await, self.evaluation).is_some()
                 {
                     self.exceeded = Some(unknown);
                 }

@@ -192,7 +192,7 @@ impl ObservedSession {
         let text = text.filter(|text| !text.trim().is_empty());
         if let Some(text) = text {
             let evaluation = self.open_evaluation().await?;
-            let turn = turns(&self.live.view().await, evaluation) + 1;
+            let turn = turns(&*self.live.view().await, evaluation) + 1;
             let ids = self.live.state().await.session.ids().clone();
             let mut builder = MessageBuilder::continue_step(turn, &ids);
             builder.policy(self.program.clone()).role_hint(RoleHint::Assistant).add_text(text);

@@ -48,8 +48,8 @@ use attempt::Waiter;
 pub(crate) use child::ChildDriver;
 use delegate::Caller;
 use files::Hold;
-pub(crate) use request::{ResumedChild, TurnShares};
 pub use request::{CallOutcome, CallRequest};
+pub(crate) use request::{ResumedChild, TurnShares};
 use result::Failure;
 use start::Intent;
 

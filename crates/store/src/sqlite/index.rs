@@ -51,9 +51,8 @@ impl PreparedSummary {
         let [_, updated_at, state, outcome, agent, workspace, ..] = &self.columns;
         let sql = "UPDATE summaries SET version = ?2, position = ?3, updated_at = ?4, state = ?5,
             outcome = ?6, agent = ?7, workspace = ?8, summary = ?9 WHERE session = ?1";
-        let values = params![
-            number, version, position, updated_at, state, outcome, agent, workspace, self.text
-        ];
+        let values =
+            params![number, version, position, updated_at, state, outcome, agent, workspace, self.text];
         match connection.prepare_cached(sql)?.execute(values)? {
             0 => self.insert(connection, number),
             _ => Ok(()),

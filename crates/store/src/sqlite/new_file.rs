@@ -30,7 +30,8 @@ impl NewFile {
             return Err(OpenError::Exists { path: path.to_owned() });
         }
         let failed = |source| OpenError::Io { path: path.to_owned(), source };
-        let prefix = hidden_prefix(path, PARTIAL).ok_or_else(|| failed(io::ErrorKind::IsADirectory.into()))?;
+        let prefix =
+            hidden_prefix(path, PARTIAL).ok_or_else(|| failed(io::ErrorKind::IsADirectory.into()))?;
         // The temporary files of earlier attempts that were killed. What cannot be examined stays.
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         for left in left_files(directory.unwrap_or(Path::new(".")), prefix.as_encoded_bytes()) {

@@ -228,9 +228,8 @@ pub(super) struct StoredSize {
 /// Looks up the size of an object, or returns `None` if it has no stored content.
 pub(super) fn stored_size(connection: &Connection, id: ObjectId) -> Result<Option<StoredSize>, Failure> {
     let sql = "SELECT kind, length, length(content) FROM objects WHERE id = ?1 AND content IS NOT NULL";
-    let found: Option<(i64, i64, i64)> = first(connection, sql, [&id.as_bytes()[..]], |row| {
-        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-    })?;
+    let found: Option<(i64, i64, i64)> =
+        first(connection, sql, [&id.as_bytes()[..]], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     let Some((kind, length, stored)) = found else { return Ok(None) };
     let kind = kind_of(kind).ok_or_else(|| damaged(id, "its kind is unknown"))?;
     let length = u64::try_from(length).map_err(|_| damaged(id, "its length is invalid"))?;

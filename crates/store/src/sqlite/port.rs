@@ -50,7 +50,8 @@ impl SqliteStore {
         for part in prepared.parts_ahead() {
             let (part, prepared) = (part.clone(), Arc::clone(&prepared));
             let bytes = prepared.bytes_of(&part);
-            self.write_with(session, bytes, move |connection| prepared.write_ahead(connection, &part)).await?;
+            self.write_with(session, bytes, move |connection| prepared.write_ahead(connection, &part))
+                .await?;
         }
         let bytes = prepared.bytes();
         let appended = self.write_with(session, bytes, move |connection| prepared.write(connection)).await?;
@@ -68,9 +69,8 @@ impl Store for SqliteStore {
     ) -> BoxFuture<'_, Result<SessionClaim, StoreError>> {
         Box::pin(async move {
             let locks = Arc::clone(&self.locks);
-            let work = move |connection: &Connection| {
-                claims::claim(&locks, connection, session, &owner, mode)
-            };
+            let work =
+                move |connection: &Connection| claims::claim(&locks, connection, session, &owner, mode);
             let (claim, held) = self.write_with(session, 0, work).await?;
             self.locks.keep(&claim, held);
             Ok(claim)

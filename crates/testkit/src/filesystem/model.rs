@@ -99,11 +99,7 @@ impl Model {
                     return false;
                 }
                 let moved = |path: &String| {
-                    if is_below(path, from) {
-                        format!("{to}{}", &path[from.len()..])
-                    } else {
-                        path.clone()
-                    }
+                    if is_below(path, from) { format!("{to}{}", &path[from.len()..]) } else { path.clone() }
                 };
                 self.files = self.files.iter().map(|(path, bytes)| (moved(path), bytes.clone())).collect();
                 self.directories = self.directories.iter().map(moved).collect();

@@ -3,7 +3,9 @@
 use backstitch_core::budget::Amounts;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
-use backstitch_core::journal::{ApplyStarted, ProgramStarted, TaskFinished, WorkspaceIsolated, WorkspaceRoot};
+use backstitch_core::journal::{
+    ApplyStarted, ProgramStarted, TaskFinished, WorkspaceIsolated, WorkspaceRoot,
+};
 use backstitch_core::message::Arguments;
 use backstitch_core::object::{INLINE_LIMIT, Object, ObjectKind};
 use backstitch_core::rng::Rng;

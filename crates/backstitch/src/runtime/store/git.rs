@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use backstitch_runtime::one_line;
+use backstitch_workspace::Coverage;
 use backstitch_workspace::export::{
     Author, ExportCommit, ExportError, ExportReport, LeftOutReason, git, partial_path,
 };
-use backstitch_workspace::Coverage;
 
 use super::blocking;
 use crate::id::{CallId, SessionId};
@@ -136,8 +136,9 @@ impl History {
     ) -> Result<(), RuntimeError> {
         let stored = coverage.map(|id| objects.get(id)).transpose().map_err(unread)?;
         if let Some(coverage) = stored.flatten() {
-            let paths = Coverage::from_json(coverage.bytes()).map_err(|error| {
-                StoreError::DamagedObject { object: coverage.id(), reason: error.to_string() }
+            let paths = Coverage::from_json(coverage.bytes()).map_err(|error| StoreError::DamagedObject {
+                object: coverage.id(),
+                reason: error.to_string(),
             })?;
             self.uncovered.extend(paths.uncovered().map(|one| (one.path, one.reason)));
         }

@@ -22,8 +22,8 @@ use super::program::program_parser;
 use super::session;
 use crate::common::Common;
 use crate::keys;
-use crate::open::guarded::{Binding, PATIENCE, PERMISSION_MODE};
 use crate::open::OpenStore;
+use crate::open::guarded::{Binding, PATIENCE, PERMISSION_MODE};
 
 /// The largest event.
 const LARGEST: u64 = 64 * 1024 * 1024;

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant, SystemTime};
 use backstitch_bridge::Program;
 
 use super::session;
-use crate::open::guarded::Binding;
 use crate::open::OpenStore;
+use crate::open::guarded::Binding;
 
 /// How long a directory without a session stays: a hook may be about to use it.
 const YOUNG: Duration = Duration::from_hours(1);

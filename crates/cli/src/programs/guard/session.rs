@@ -15,8 +15,8 @@ use backstitch::stores::state_directory;
 use backstitch_bridge::Program;
 use backstitch_bridge::settings::Memory;
 
-use crate::open::guarded::{Binding, CONVERSATION, PROGRAM, STEP};
 use crate::open::OpenStore;
+use crate::open::guarded::{Binding, CONVERSATION, PROGRAM, STEP};
 
 /// Returns the directory that is covered for a program that was started in a directory: the repository that holds it, since
 /// the program works in all of that, or else the directory itself. A repository around the home directory does not count.

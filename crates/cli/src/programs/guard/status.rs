@@ -149,8 +149,7 @@ pub(super) async fn run(common: &Common) -> anyhow::Result<ExitCode> {
     let project = std::env::current_dir()?.canonicalize()?;
     let scopes = [Scope::Project, Scope::User];
     let mut hooks = Vec::new();
-    for (program, scope) in
-        Program::ALL.into_iter().flat_map(|program| scopes.map(|scope| (program, scope)))
+    for (program, scope) in Program::ALL.into_iter().flat_map(|program| scopes.map(|scope| (program, scope)))
     {
         hooks.extend(HookStatus::of(program, scope, &project).await);
     }
@@ -162,10 +161,8 @@ pub(super) async fn run(common: &Common) -> anyhow::Result<ExitCode> {
         let place = OpenStore::existing_or_new(common, &project)?;
         let page = place.runtime.sessions(SessionQuery::roots().with_limit(COUNTED)).await?;
         // The session that `install` prepared has no mission yet.
-        let guarded = page
-            .sessions
-            .iter()
-            .filter(|session| is_guarded(session) && !session.summary.mission.is_empty());
+        let guarded =
+            page.sessions.iter().filter(|session| is_guarded(session) && !session.summary.mission.is_empty());
         sessions = guarded.map(|session| session.id()).collect();
         match place.runtime.uncovered_paths(&covered).await {
             Ok(paths) => uncovered = paths.into_iter().map(|one| one.path).collect(),

@@ -43,7 +43,8 @@ impl Init {
             (self.file.unwrap_or_else(|| PathBuf::from("agent.toml")), AGENT)
         };
         if let Some(parent) = path.parent().filter(|parent| self.user && !parent.exists()) {
-            stores::make_private(parent).with_context(|| format!("{} cannot be created", parent.display()))?;
+            stores::make_private(parent)
+                .with_context(|| format!("{} cannot be created", parent.display()))?;
         }
         // Settings of the user are readable only by the user.
         write_new(&path, text, if self.user { 0o600 } else { 0o666 })?;

@@ -26,9 +26,9 @@ use crate::open::{OpenStore, Signals, ensure_idle, short};
 use crate::terminal::{self, Role, Text};
 use crate::trust::addresses;
 use crate::work::drive::with_rules;
+use crate::work::driving::NewSession;
 use crate::work::ending::{DriveReport, print_answer};
 use crate::work::live::{Screen, status_line};
-use crate::work::driving::NewSession;
 
 /// What follows a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

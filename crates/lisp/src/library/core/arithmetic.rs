@@ -39,9 +39,11 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::binary("quot", |c, a| whole(c, a, Division::Quotient)),
     Native::binary("rem", |c, a| whole(c, a, Division::Remainder)),
     Native::binary("mod", |c, a| whole(c, a, Division::Modulus)),
-    Native::leaf("max", Arity::at_least(1), NOT, |c, a| extreme(c.name, a, true)).quick(|a, b| match (a, b) {
-        (Value::Integer(a), Value::Integer(b)) => Some(Value::Integer(*a.max(b))),
-        _ => None,
+    Native::leaf("max", Arity::at_least(1), NOT, |c, a| extreme(c.name, a, true)).quick(|a, b| {
+        match (a, b) {
+            (Value::Integer(a), Value::Integer(b)) => Some(Value::Integer(*a.max(b))),
+            _ => None,
+        }
     }),
     Native::leaf("min", Arity::at_least(1), NOT, |c, a| extreme(c.name, a, false)).quick(|a, b| {
         match (a, b) {

@@ -75,13 +75,18 @@ pub(crate) const NATIVES: &[Native] = &[
         sort_values(c, &mut items, |item| item)?;
         Ok(Sequence::realised(items))
     }),
-    Native::leaf("sort-keyed*", Arity::between(2, 3), &[Realise::Deep, Realise::Spine, Realise::Not], |c, a| {
-        // The arguments are the keys, then their items; a third one reverses the order of the keys.
-        let (keys, values) = (items(c, "sort-by", &a[0])?, items(c, "sort-by", &a[1])?);
-        let mut pairs: Vec<(Value, Value)> = keys.into_iter().zip(values).collect();
-        sort_pairs(c, &mut pairs, a.get(2).is_some_and(Value::is_truthy))?;
-        Ok(Sequence::realised(pairs.into_iter().map(|(_, value)| value).collect()))
-    }),
+    Native::leaf(
+        "sort-keyed*",
+        Arity::between(2, 3),
+        &[Realise::Deep, Realise::Spine, Realise::Not],
+        |c, a| {
+            // The arguments are the keys, then their items; a third one reverses the order of the keys.
+            let (keys, values) = (items(c, "sort-by", &a[0])?, items(c, "sort-by", &a[1])?);
+            let mut pairs: Vec<(Value, Value)> = keys.into_iter().zip(values).collect();
+            sort_pairs(c, &mut pairs, a.get(2).is_some_and(Value::is_truthy))?;
+            Ok(Sequence::realised(pairs.into_iter().map(|(_, value)| value).collect()))
+        },
+    ),
 ];
 
 fn vec(context: &mut CallContext<'_>, arguments: &mut [Value]) -> Result<Value> {

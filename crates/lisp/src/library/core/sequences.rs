@@ -57,9 +57,7 @@ pub(crate) const NATIVES: &[Native] = &[
         Ok(if kept.is_empty() { Value::Nil } else { Sequence::realised(kept) })
     }),
     // Only of what is realised: everything else is flattened lazily.
-    Native::unary("flatten*", |c, a| {
-        if a[0].may_hold_lazy() { Ok(Value::Nil) } else { flatten(c, a) }
-    }),
+    Native::unary("flatten*", |c, a| if a[0].may_hold_lazy() { Ok(Value::Nil) } else { flatten(c, a) }),
     Native::leaf("shuffle*", Arity::exactly(1), SPINE, |c, a| {
         let mut items = items(c, "shuffle", &a[0])?;
         for at in (1..items.len()).rev() {
@@ -259,9 +257,8 @@ pub(crate) fn integer(name: &str, value: &Value) -> Result<i64> {
     match value {
         Value::Integer(value) => Ok(*value),
         // The results of `mod` and its like on big integers stay big even if they are small.
-        Value::BigInteger(value) => num_traits::ToPrimitive::to_i64(&**value).ok_or_else(|| {
-            Error::argument(format!("{name}: {value} is beyond 64 bits"))
-        }),
+        Value::BigInteger(value) => num_traits::ToPrimitive::to_i64(&**value)
+            .ok_or_else(|| Error::argument(format!("{name}: {value} is beyond 64 bits"))),
         Value::Float(value) if value.is_finite() => Ok(*value as i64),
         Value::Ratio(ratio) => Ok(num_traits::ToPrimitive::to_i64(&ratio.truncate()).unwrap_or(i64::MAX)),
         other => Err(type_error(name, "an integer", other)),

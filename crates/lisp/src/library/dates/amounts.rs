@@ -161,8 +161,7 @@ pub(super) fn shift(function: &str, a: &[Value], months: i64, days: i64) -> Resu
 pub(super) fn move_by(function: &str, a: &[Value], milliseconds: i64) -> Result<Value> {
     let total = integer(function, &a[1])?.checked_mul(milliseconds).ok_or_else(out_of_range)?;
     let amount = Amount::Nanoseconds(i128::from(total) * 1_000_000);
-    moved(as_temporal(&a[0]), amount)?
-        .ok_or_else(|| type_error(function, "an instant or a duration", &a[0]))
+    moved(as_temporal(&a[0]), amount)?.ok_or_else(|| type_error(function, "an instant or a duration", &a[0]))
 }
 
 /// The value that is an amount later; `None` if it does not have the unit.
@@ -243,7 +242,9 @@ fn truncate(value: &Value, unit: &Value) -> Result<Value> {
         Some(Temporal::Duration(found)) => Temporal::Duration(duration(found.as_nanos() / length * length)?),
         found => match found.zip(found.and_then(civil_of)) {
             Some((found, local)) => at_civil(found, local.date().to_datetime(cut(local.time()))),
-            None => return Err(type_error(".truncatedTo", "a date-time, an instant or a time of day", value)),
+            None => {
+                return Err(type_error(".truncatedTo", "a date-time, an instant or a time of day", value));
+            }
         },
     }))
 }

@@ -17,9 +17,8 @@ use crate::value::{Temporal, Value, Zone};
 
 pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("OffsetDateTime/parse", Arity::between(1, 2), &[], |c, a| {
-        let stamp = |fields: &Fields| {
-            fields.stamp().map(|(local, offset)| Temporal::OffsetDateTime(local, offset))
-        };
+        let stamp =
+            |fields: &Fields| fields.stamp().map(|(local, offset)| Temporal::OffsetDateTime(local, offset));
         parse(c.name, a, parse_offset_date_time, stamp).map(temporal)
     }),
     Native::leaf("ZonedDateTime/parse", Arity::between(1, 2), &[], |c, a| {
@@ -100,14 +99,12 @@ pub(crate) const NATIVES: &[Native] = &[
         }
         _ => Err(c.type_error("an offset date-time", &a[0])),
     }),
-    Native::binary(".withZoneSameInstant", |c, a| {
-        match (as_temporal(&a[0]), zone(c.name, &a[1])?) {
-            (Some(Temporal::ZonedDateTime(local, from)), to) => {
-                let local = at_offset(*local, from.seconds(), to.seconds())?;
-                Ok(temporal(Temporal::ZonedDateTime(local, to.clone())))
-            }
-            _ => Err(c.type_error("a zoned date-time", &a[0])),
+    Native::binary(".withZoneSameInstant", |c, a| match (as_temporal(&a[0]), zone(c.name, &a[1])?) {
+        (Some(Temporal::ZonedDateTime(local, from)), to) => {
+            let local = at_offset(*local, from.seconds(), to.seconds())?;
+            Ok(temporal(Temporal::ZonedDateTime(local, to.clone())))
         }
+        _ => Err(c.type_error("a zoned date-time", &a[0])),
     }),
     Native::leaf("LocalTime/parse", Arity::between(1, 2), &[], |c, a| {
         Ok(temporal(Temporal::LocalTime(parse(c.name, a, parse_time, Fields::time)?)))
@@ -128,9 +125,7 @@ pub(crate) const NATIVES: &[Native] = &[
         _ => Err(c.type_error("a time of day", &a[0])),
     }),
     Native::unary(".toSecondOfDay", |c, a| match as_temporal(&a[0]) {
-        Some(Temporal::LocalTime(time)) => {
-            Ok(Value::Integer((nanoseconds_of(*time) / 1_000_000_000) as i64))
-        }
+        Some(Temporal::LocalTime(time)) => Ok(Value::Integer((nanoseconds_of(*time) / 1_000_000_000) as i64)),
         _ => Err(c.type_error("a time of day", &a[0])),
     }),
 ];

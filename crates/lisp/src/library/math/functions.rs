@@ -50,36 +50,35 @@ pub(crate) const OF_DOUBLES: &[Native] = of_doubles! {
     "Math/toDegrees" "clojure.math/to-degrees" f64::to_degrees;
 };
 
-pub(crate) const NATIVES: &[Native] = &[
-    Native::binary("Math/pow", |c, a| of_two(c.name, a, power)),
-    Native::binary("clojure.math/pow", |_, a| of_two("pow", a, power)),
-    Native::binary("Math/hypot", |c, a| of_two(c.name, a, f64::hypot)),
-    Native::binary("clojure.math/hypot", |_, a| of_two("hypot", a, f64::hypot)),
-    Native::binary("Math/atan2", |c, a| of_two(c.name, a, f64::atan2)),
-    Native::binary("clojure.math/atan2", |_, a| of_two("atan2", a, f64::atan2)),
-    Native::unary("Math/round", |c, a| match &a[0] {
-        Value::Float(_) => round(c.name, a),
-        other => Err(c.type_error("a double", other).hint("convert it with `(double x)`")),
-    }),
-    Native::unary("clojure.math/round", |_, a| round("round", a)),
-    Native::unary("Math/abs", |c, a| match &a[0] {
-        Value::Integer(_) | Value::Float(_) => absolute(c, a),
-        other => {
-            Err(type_error("Math/abs", "an integer or a double", other)
-                .hint("`abs` takes every kind of number"))
-        }
-    }),
-    Native::unary("abs", absolute),
-    Native::binary("Math/max", |c, a| extreme(c.name, a, std::cmp::Ordering::Greater)),
-    Native::binary("Math/min", |c, a| extreme(c.name, a, std::cmp::Ordering::Less)),
-    Native::binary("Math/floorDiv", |c, a| floor_division(c.name, a, Part::Quotient)),
-    Native::binary("Math/floorMod", |c, a| floor_division(c.name, a, Part::Modulus)),
-    Native::binary("clojure.math/floor-div", |_, a| floor_division("floor-div", a, Part::Quotient)),
-    Native::binary("clojure.math/floor-mod", |_, a| floor_division("floor-mod", a, Part::Modulus)),
-    Native::binary("Math/addExact", |c, a| exact(c.name, a, i64::checked_add)),
-    Native::binary("Math/subtractExact", |c, a| exact(c.name, a, i64::checked_sub)),
-    Native::binary("Math/multiplyExact", |c, a| exact(c.name, a, i64::checked_mul)),
-];
+pub(crate) const NATIVES: &[Native] =
+    &[
+        Native::binary("Math/pow", |c, a| of_two(c.name, a, power)),
+        Native::binary("clojure.math/pow", |_, a| of_two("pow", a, power)),
+        Native::binary("Math/hypot", |c, a| of_two(c.name, a, f64::hypot)),
+        Native::binary("clojure.math/hypot", |_, a| of_two("hypot", a, f64::hypot)),
+        Native::binary("Math/atan2", |c, a| of_two(c.name, a, f64::atan2)),
+        Native::binary("clojure.math/atan2", |_, a| of_two("atan2", a, f64::atan2)),
+        Native::unary("Math/round", |c, a| match &a[0] {
+            Value::Float(_) => round(c.name, a),
+            other => Err(c.type_error("a double", other).hint("convert it with `(double x)`")),
+        }),
+        Native::unary("clojure.math/round", |_, a| round("round", a)),
+        Native::unary("Math/abs", |c, a| match &a[0] {
+            Value::Integer(_) | Value::Float(_) => absolute(c, a),
+            other => Err(type_error("Math/abs", "an integer or a double", other)
+                .hint("`abs` takes every kind of number")),
+        }),
+        Native::unary("abs", absolute),
+        Native::binary("Math/max", |c, a| extreme(c.name, a, std::cmp::Ordering::Greater)),
+        Native::binary("Math/min", |c, a| extreme(c.name, a, std::cmp::Ordering::Less)),
+        Native::binary("Math/floorDiv", |c, a| floor_division(c.name, a, Part::Quotient)),
+        Native::binary("Math/floorMod", |c, a| floor_division(c.name, a, Part::Modulus)),
+        Native::binary("clojure.math/floor-div", |_, a| floor_division("floor-div", a, Part::Quotient)),
+        Native::binary("clojure.math/floor-mod", |_, a| floor_division("floor-mod", a, Part::Modulus)),
+        Native::binary("Math/addExact", |c, a| exact(c.name, a, i64::checked_add)),
+        Native::binary("Math/subtractExact", |c, a| exact(c.name, a, i64::checked_sub)),
+        Native::binary("Math/multiplyExact", |c, a| exact(c.name, a, i64::checked_mul)),
+    ];
 
 /// Java's `pow` differs from C's for one to the power of NaN.
 fn power(base: f64, exponent: f64) -> f64 {

@@ -59,9 +59,10 @@ fn single(mut changed: impl Iterator<Item = char>, original: char) -> char {
 fn character(function: &str, value: &Value) -> Result<char> {
     match value {
         Value::Character(character) => Ok(*character),
-        Value::Integer(code) => u32::try_from(*code).ok().and_then(char::from_u32).ok_or_else(|| {
-            Error::argument(format!("{function}: there is no character of the code {code}"))
-        }),
+        Value::Integer(code) => u32::try_from(*code)
+            .ok()
+            .and_then(char::from_u32)
+            .ok_or_else(|| Error::argument(format!("{function}: there is no character of the code {code}"))),
         other => Err(type_error(function, "a character", other)),
     }
 }

@@ -105,9 +105,7 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::binary(".equalsIgnoreCase", |c, a| {
         let text = whole_string(c.name, &a[0])?;
         Ok(Value::Boolean(match &a[1] {
-            Value::String(_) => {
-                text.to_lowercase() == whole_string(c.name, &a[1])?.to_lowercase()
-            }
+            Value::String(_) => text.to_lowercase() == whole_string(c.name, &a[1])?.to_lowercase(),
             _ => false,
         }))
     }),

@@ -200,8 +200,9 @@ impl<'a> Parser<'a> {
     fn begin(&mut self, kind: FrameKind, length: usize) -> Result<Option<Form>> {
         if self.open.len() >= self.limits.depth {
             let message = format!("forms are nested deeper than the {} levels allowed", self.limits.depth);
-            return Err(Error::new(ErrorKind::NestingExceeded, message)
-                .at(self.span(self.at, self.at + length)));
+            return Err(
+                Error::new(ErrorKind::NestingExceeded, message).at(self.span(self.at, self.at + length))
+            );
         }
         self.open.push(Frame { kind, start: self.at, base: self.items.len() });
         self.at += length;

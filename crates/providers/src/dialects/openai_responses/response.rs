@@ -88,8 +88,7 @@ pub(super) fn answer(
                 }
             }
             Some("function_call") => {
-                let (arguments, is_complete) =
-                    text_arguments(text_at(item, "arguments").unwrap_or_default());
+                let (arguments, is_complete) = text_arguments(text_at(item, "arguments").unwrap_or_default());
                 let ends_at_limit = finish == Finish::Length && index == last;
                 answer.calls.push(AnsweredCall {
                     // Items that the limit cut off have this status, though not from all compatible servers.

@@ -87,7 +87,7 @@ impl Mixer {
         RequestOptions {
             unsupported: UnsupportedMediaPolicy::Describe,
             media: if self.below(2) == 0 { MediaMode::PreferUrl } else { MediaMode::PreferBytes },
-            labels: self.below(3) > 0,
+            without_labels: self.below(3) == 0,
             refused: if self.below(4) == 0 { [RefusedPart::Media].into() } else { Default::default() },
             ..holding(&self.objects)
         }

@@ -5,7 +5,6 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-
 use super::points::{self, Crash};
 use super::session::{Unseen, to_the_end};
 use super::stage::{Place, Plot, Stage};

@@ -41,9 +41,7 @@ fn is_exceptional(node: &DirIndex) -> bool {
     node.entries.iter().any(|(name, entry)| match entry {
         Entry::Uncovered(_) => false,
         Entry::Directory(below) => {
-            below.tree.is_none()
-                || below.flags.exceptional
-                || (!node.flags.refused && entry.is_refused(name))
+            below.tree.is_none() || below.flags.exceptional || (!node.flags.refused && entry.is_refused(name))
         }
         Entry::File(_) | Entry::Link(_) => !node.flags.refused && entry.is_refused(name),
     })

@@ -18,8 +18,8 @@ use tokio::task::JoinHandle;
 
 use crate::error::{CommandError, ErrorCode};
 use crate::keys;
-use crate::open::guarded::COMMAND_VARIABLE;
 use crate::open::Signals;
+use crate::open::guarded::COMMAND_VARIABLE;
 
 /// A command that runs.
 pub(super) struct GuardedChild {

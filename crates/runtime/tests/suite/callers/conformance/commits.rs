@@ -43,7 +43,7 @@ pub(crate) fn an_item_that_cannot_be_stored_fails_where_it_is_added(kind: Kind) 
 
 /// Two calls of a turn claim the only seat: one of them gets it, and the other leaves only its error.
 pub(crate) fn a_refusal_at_the_commit_fails_that_call_alone(kind: Kind) {
-    for (claim, kind) in [
+    for (claim, error) in [
         (Act::Claim as fn(String) -> Act, "invalid_value"),
         (Act::ClaimOrPanic as fn(String) -> Act, "panic"),
     ] {
@@ -80,7 +80,7 @@ pub(crate) fn a_refusal_at_the_commit_fails_that_call_alone(kind: Kind) {
         let results = caller.results();
         let told = results.iter().find(|result| result.invocation_id == ends[lost].call_id).unwrap();
         // The handler itself may also have found the seat taken.
-        let kinds = [kind, "tool_failed"];
+        let kinds = [error, "tool_failed"];
         assert!(told.is_error && kinds.contains(&told.error_type.as_deref().unwrap()), "{told:?}");
         assert_eq!(caller.status(ends[lost].call_id), (CallStatus::Failed, false));
     }
