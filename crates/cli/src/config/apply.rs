@@ -126,7 +126,10 @@ impl RuleTexts {
 }
 
 impl Config {
-    /// Returns the lasting rules of the user.
+    /// Returns the lasting rules of the user: `[rules]` in the user's configuration, never in a project's.
+    ///
+    /// Unlike the other settings they are not recorded with a session. They apply to every session that this user drives, also
+    /// to one that is resumed.
     pub(crate) fn approval_rules(&self) -> ApprovalRules {
         let texts = self.layers().flat_map(|layer| layer.settings.rules.all());
         // They were checked when the file was read.

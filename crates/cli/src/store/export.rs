@@ -101,6 +101,7 @@ async fn document(common: &Common, place: &OpenStore, session: SessionId, path: 
     let exported = place.runtime.export_markdown(session).await?;
     let text = &exported.markdown;
     if path != Path::new("-") {
+        // Only this user can read it: conversations may hold secrets.
         write_new(path, text, 0o600)?;
         let written = json!({"v": 1, "session": session, "file": path, "bytes": text.len()});
         Report::new(&written).line(written_to(path, text.len() as u64)).print(common);
@@ -132,6 +133,7 @@ struct ImportedSession<'a> {
 
 impl Import {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        // The bundle is checked completely before a store is created or anything is written.
         let mut lines = TransferLines::new();
         let bundle = SessionBundle::open(&self.file, &mut |step| lines.report(step)).await;
         let bundle = bundle.with_context(|| self.unimported())?;

@@ -36,8 +36,8 @@ pub(crate) fn copy_event(opened: &OpenedWorkspace, session: SessionId) -> Option
     }))
 }
 
-/// Completes applications of the store that were interrupted. What cannot be completed is reported, and left to the next
-/// command.
+/// Completes applications of the store that were interrupted, as every command does first. What cannot be completed is
+/// reported, and left to the next command.
 pub(crate) async fn complete_interrupted(common: &Common) {
     let store = common.known_store().and_then(|store| store.absolute().ok());
     let Some(directory) = store.as_ref().and_then(StoreAddress::directory) else { return };

@@ -1,4 +1,4 @@
-//! From a definition to an agent, also from the one that is recorded: its MCP servers, the windows and prices of its models, its keys.
+//! From a definition, also a recorded one, to an agent: its MCP servers, the windows and prices of its models, its keys.
 
 use std::time::Duration;
 

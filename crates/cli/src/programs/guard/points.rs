@@ -196,6 +196,8 @@ impl GuardContinue {
         };
         let directory = view.directory().map(PathBuf::from).filter(|directory| directory.is_dir());
         let here = std::env::current_dir()?;
+        // Codex continues with a fork of its conversation, which it lists like any other. So the fork is made here, when a user
+        // continues, and not by each rewind.
         let mut continues = guarded.continue_from(&view);
         continues.prepare(&place.directory, session, directory.as_deref().unwrap_or(&here)).await?;
         let continues = continues.with_arguments(self.prompt.as_deref(), &self.arguments);

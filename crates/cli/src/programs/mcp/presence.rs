@@ -57,7 +57,10 @@ impl Drop for Presence {
 /// The most sessions that are looked at, the latest ones.
 const MOST: usize = 32;
 
-/// What was read of the journals so far.
+/// The calls that the other sessions of an agent and a directory know, as far as their journals were read.
+///
+/// A client that was restarted may be served by another session than before. A call that it repeats by its id belongs to the
+/// session that knows it, so that it is never run twice.
 #[derive(Default)]
 pub(super) struct SiblingCalls(HashMap<SessionId, ReadCalls>);
 
