@@ -22,8 +22,8 @@ use crate::time::Timestamp;
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Requests by day, agent and model.
-const REQUESTS: &str = "SELECT date(started_at, 'localtime') AS day, coalesce(sessions.agent, '') AS agent,
-    coalesce(provider || ':' || model, '') AS what, count(*) AS requests,
+const REQUESTS: &str = "SELECT coalesce(date(started_at, 'localtime'), '') AS day,
+    coalesce(sessions.agent, '') AS agent, coalesce(provider || ':' || model, '') AS what, count(*) AS requests,
     coalesce(sum(failures), 0) AS failures, coalesce(sum(retries), 0) AS retries,
     coalesce(sum(requests.input_tokens), 0) AS input_tokens,
     coalesce(sum(requests.output_tokens), 0) AS output_tokens,
@@ -33,7 +33,7 @@ const REQUESTS: &str = "SELECT date(started_at, 'localtime') AS day, coalesce(se
     WHERE started_at >= ?1 GROUP BY 1, 2, 3";
 
 /// Calls by day, agent and tool.
-const CALLS: &str = "SELECT date(coalesce(started_at, asked_at), 'localtime') AS day,
+const CALLS: &str = "SELECT coalesce(date(coalesce(started_at, asked_at), 'localtime'), '') AS day,
     coalesce(sessions.agent, '') AS agent, coalesce(tool, '') AS what, count(*) AS calls,
     coalesce(sum(status = 'failed'), 0) AS failed_calls,
     coalesce(sum(max(attempts - 1, 0)), 0) AS repeated_calls, coalesce(sum(millis), 0) AS call_millis,
@@ -165,7 +165,35 @@ impl RowSink for Rows {
     }
 
     fn row(&mut self, values: Vec<SqlValue>) -> bool {
+        // A sum that is not a count, of numbers that a server made up, counts nothing. It does not fail the whole report.
+        let counted = |value: SqlValue| match value {
+            SqlValue::Integer(number) => SqlValue::Integer(number.max(0)),
+            SqlValue::Real(_) => SqlValue::Integer(0),
+            other => other,
+        };
+        let values: Vec<SqlValue> = values.into_iter().map(counted).collect();
         self.rows.push(QueryRow::new(&self.columns, &values).row);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn sums_that_are_not_counts_count_nothing() {
+        let mut rows = Rows::default();
+        rows.columns(["day", "tokens", "calls", "millis"].map(str::to_owned).to_vec());
+        rows.row(vec![
+            SqlValue::Text("2026-08-01".to_owned()),
+            SqlValue::Integer(7),
+            SqlValue::Integer(-1),
+            SqlValue::Real(1e19),
+        ]);
+        let row = json!({ "day": "2026-08-01", "tokens": 7, "calls": 0, "millis": 0 });
+        assert_eq!(rows.rows.into_iter().map(Value::Object).collect::<Vec<_>>(), [row]);
     }
 }
