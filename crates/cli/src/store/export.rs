@@ -11,7 +11,6 @@ use backstitch::ports::Sandbox;
 use backstitch::report::{GitExport, SessionImport};
 use clap::Args;
 use serde::Serialize;
-use serde_json::json;
 
 use super::moving::{TransferLines, transfer_lines, written_to};
 use crate::common::{Common, quoted};
@@ -103,8 +102,8 @@ async fn document(common: &Common, place: &OpenStore, session: SessionId, path: 
     if path != Path::new("-") {
         // Only this user can read it: conversations may hold secrets.
         write_new(path, text, 0o600)?;
-        let written = json!({"v": 1, "session": session, "file": path, "bytes": text.len()});
-        Report::new(&written).line(written_to(path, text.len() as u64)).print(common);
+        let report = Report::new(&exported).with("file", path.to_string_lossy()).with("bytes", text.len());
+        report.line(written_to(path, text.len() as u64)).print(common);
     } else if common.json {
         Report::new(&exported).print(common);
     } else {

@@ -166,7 +166,9 @@ fn a_document_shows_the_conversation_and_nothing_breaks_out_of_it() {
 
     // A file is new, and private.
     let path = text_of(&stage.path("hem.md"));
-    stage.run(&["export", &id, "--markdown", &path]).worked();
+    let written = last_line(&stage.run(&["export", &id, "--markdown", &path, "--json"]).worked());
+    assert_eq!((&written["file"], &written["bytes"]), (&json!(path), &json!(text.len())));
+    assert_eq!(written["markdown"], json!(text));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
     let refused = stage.run(&["export", &id, "--markdown", &path]).failed();
     assert!(refused.contains("already_exists"), "{refused}");
