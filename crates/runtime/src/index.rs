@@ -240,7 +240,7 @@ pub struct IndexCheck {
     /// Sessions without a summary.
     pub unindexed: Vec<SessionId>,
     /// Sessions whose journal cannot be folded. A verification reports their damage.
-    #[serde(skip)]
+    #[serde(default)]
     pub unreadable: Vec<SessionId>,
     /// How many summaries were written.
     pub rebuilt: u64,

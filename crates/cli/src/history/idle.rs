@@ -41,6 +41,17 @@ impl IdleSession {
     ) -> anyhow::Result<Self> {
         let (place, session) = OpenStore::with_session(common, session).await?;
         let view = place.view(session).await?;
+        Self::of_view(common, place, view, moved).await
+    }
+
+    /// Finds the files of a session. Fails if a process drives it.
+    pub(crate) async fn of_view(
+        common: &Common,
+        place: OpenStore,
+        view: JournalView,
+        moved: Option<&MovedTo>,
+    ) -> anyhow::Result<Self> {
+        let session = view.session_id();
         let definition = recorded_definition(&place, &view).await?;
         let mut current = definition.clone().unwrap_or_else(|| of_journal(&view));
         let is_moved = moved.map(|moved| moved.apply(&mut current)).transpose()?.unwrap_or_default();

@@ -151,6 +151,7 @@ fn filesystem_depends_on_what_is_stated_here() {
             "globset",
             "imbl",
             "regex",
+            "schemars",
             "serde",
             "serde_json",
             "thiserror",

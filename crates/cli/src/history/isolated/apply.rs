@@ -15,7 +15,7 @@ use crate::common::{Common, counted, quoted};
 use crate::error::{CommandError, ErrorCode, ReportedError};
 use crate::history::idle::IdleSession;
 use crate::look::diff::named;
-use crate::open::{in_session, short};
+use crate::open::{OpenStore, in_session, short};
 use crate::report::Report;
 use crate::terminal::{Role, Text};
 
@@ -48,8 +48,11 @@ pub(crate) struct Apply {
 
 impl Apply {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let opened = IdleSession::open(common, Some(&self.session), None).await?;
-        let directory = self.directory(&opened.view)?;
+        let (place, session) = OpenStore::with_session(common, Some(&self.session)).await?;
+        let view = place.view(session).await?;
+        // Whether it works in a copy does not depend on who drives it.
+        let directory = self.directory(&view)?;
+        let opened = IdleSession::of_view(common, place, view, None).await?;
         let paths = self.paths.iter().map(|path| in_project(&opened.view, &directory, path));
         let paths = paths.collect::<Result<_, _>>()?;
         check_target(&directory)?;
@@ -62,7 +65,7 @@ impl Apply {
         let (resolution, dry_run) = (self.resolution(), self.dry_run);
         let project = self.to.map(Into::into);
         let options = ApplyOptions { direction, paths, resolution, dry_run, files, project };
-        let done = opened.place.runtime.apply(opened.session, options).await?;
+        let done = opened.place.runtime.apply(session, options).await?;
         let code = report(common, &done).print(common);
         if done.conflicts.is_empty() { Ok(code) } else { Err(conflict(common, &done)) }
     }
