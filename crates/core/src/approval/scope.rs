@@ -8,20 +8,23 @@ use crate::text_form::stored_as_text;
 use crate::tool_spec::{InvalidToolName, ToolName};
 
 /// Programs that run whatever their arguments say. To allow one of them is to allow everything.
+#[rustfmt::skip]
 const LAUNCHERS: &[&str] = &[
     "sh", "bash", "dash", "zsh", "ksh", "fish", "busybox", "env", "sudo", "doas", "su", "xargs", "nice",
     "nohup", "setsid", "stdbuf", "timeout", "watch", "parallel", "ssh", "chroot", "unshare", "script",
     "strace", "ltrace", "gdb", "lldb", "perf", "valgrind", "flock", "ionice", "chrt", "taskset", "numactl",
-    "prlimit", "runuser", "setpriv", "capsh", "nsenter", "setarch", "linux32", "linux64", "fakeroot",
-    "proot", "bwrap", "firejail", "pkexec", "gosu", "npx", "pnpx", "bunx", "uvx", "docker", "podman",
-    "nerdctl", "kubectl", "tmux", "screen", "expect", "socat", "entr", "ld.so", "toybox", "csh", "tcsh",
+    "prlimit", "systemd-run", "systemd-inhibit", "runuser", "setpriv", "capsh", "nsenter", "setarch",
+    "linux32", "linux64", "fakeroot", "proot", "bwrap", "firejail", "pkexec", "gosu", "npx", "pnpx", "bunx",
+    "uvx", "docker", "podman", "nerdctl", "kubectl", "tmux", "screen", "expect", "socat", "entr", "ld.so",
+    "toybox", "csh", "tcsh",
 ];
 
 /// Programs that run what an option says, and otherwise what the next word names. A rule has to name that word.
+#[rustfmt::skip]
 const INTERPRETERS: &[&str] = &[
     "python", "pypy", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "luajit", "awk", "gawk",
-    "mawk", "nawk", "sed", "tclsh", "wish", "guile", "pwsh", "R", "Rscript", "julia", "java", "erl",
-    "elixir", "iex", "ghc", "runghc", "sqlite", "psql", "mysql", "uv", "poetry", "pipenv",
+    "mawk", "nawk", "sed", "tclsh", "wish", "guile", "osascript", "pwsh", "R", "Rscript", "julia", "java",
+    "erl", "elixir", "iex", "ghc", "runghc", "sqlite", "psql", "mysql", "uv", "poetry", "pipenv",
 ];
 
 /// A tool, or the commands of a tool that start with certain words. As text: the name of the tool, and the
@@ -86,14 +89,13 @@ impl ApprovalScope {
 fn launches(word: &str) -> bool {
     let name = name_of(word);
     // The dynamic loader runs the program that it is given.
-    let is_loader = name.starts_with("ld-") && name.contains(".so");
-    is_loader || LAUNCHERS.contains(&name) || matches!(name, "systemd-run" | "systemd-inhibit")
+    LAUNCHERS.contains(&name) || name.starts_with("ld-") && name.contains(".so")
 }
 
 fn interprets(word: &str) -> bool {
     // The name may end with a version.
     let name = name_of(word).trim_end_matches(|mark: char| mark.is_ascii_digit() || mark == '.');
-    INTERPRETERS.contains(&name) || name == "osascript"
+    INTERPRETERS.contains(&name)
 }
 
 fn name_of(word: &str) -> &str {
