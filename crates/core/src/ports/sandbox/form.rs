@@ -1,19 +1,36 @@
 //! The text form of a sandbox: the name of a mode, or a table.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{Sandbox, SandboxMode};
+use super::{Sandbox, SandboxMode, SandboxSockets};
+
+/// The table. A field that is absent has the meaning that it had before there was the field.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Sandbox", deny_unknown_fields, default = "Sandbox::of_table")]
+struct Table {
+    mode: SandboxMode,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    write: Vec<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing: Option<Vec<PathBuf>>,
+    network: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sockets: Option<SandboxSockets>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    terminals: bool,
+}
 
 impl Serialize for Sandbox {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if *self == (Self { mode: self.mode, ..Self::of_table() }) {
             return self.mode.serialize(serializer);
         }
-        Self::serialize(self, serializer)
+        Table::serialize(self, serializer)
     }
 }
 
@@ -35,7 +52,7 @@ impl<'de> Deserialize<'de> for Sandbox {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Sandbox, A::Error> {
-                let sandbox = Sandbox::deserialize(MapAccessDeserializer::new(map))?;
+                let sandbox = Table::deserialize(MapAccessDeserializer::new(map))?;
                 sandbox.check().map_err(de::Error::custom)?;
                 Ok(sandbox)
             }
@@ -47,7 +64,6 @@ impl<'de> Deserialize<'de> for Sandbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ports::SandboxSockets;
 
     fn read(text: &str) -> Result<Sandbox, String> {
         serde_json::from_str(text).map_err(|error| error.to_string())

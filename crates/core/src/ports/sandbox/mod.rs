@@ -8,8 +8,6 @@ mod refusal;
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
-
 pub use refusal::SandboxRefusal;
 
 use crate::text_form::words;
@@ -46,7 +44,8 @@ impl std::str::FromStr for SandboxMode {
 
 words! {
     /// Sockets of this machine (`AF_UNIX`) that processes may reach: through them a process can ask other programs of
-    /// the user to act for it, such as a terminal multiplexer, a message bus or the daemon of containers.
+    /// the user to act for it, such as a terminal multiplexer, a message bus or the daemon of containers. The strictest
+    /// choice is first.
     SandboxSockets = "setting of sockets" {
         /// None, except connected pairs (`socketpair`).
         Off = "off",
@@ -62,26 +61,21 @@ words! {
 ///
 /// The text form is the name of a mode, or a table with `mode` (default `workspace`), `write`, `network`, `sockets`
 /// and `terminals`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(remote = "Self", deny_unknown_fields, default = "Sandbox::of_table")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sandbox {
-    /// Files that processes may write, the strictest mode last.
+    /// Files that processes may write.
     pub mode: SandboxMode,
     /// Further files and directories that they may write, such as the cache of a package manager.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<PathBuf>,
     /// Paths of `write` that did not exist when the session started, so that its processes cannot write them. `None`
     /// until a session has resolved the paths. Afterwards `write` holds paths without links.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<Vec<PathBuf>>,
     /// Whether they may use the network.
     pub network: bool,
     /// Sockets of this machine that they may reach. `None` is the meaning of sessions that were recorded before there
     /// was this choice: the sockets follow the network. See [`allowed_sockets`](Self::allowed_sockets).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sockets: Option<SandboxSockets>,
     /// Whether they may create terminals, and with that write to the other terminals of the user.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub terminals: bool,
 }
 
@@ -109,7 +103,7 @@ impl Sandbox {
         Self { mode: SandboxMode::ReadOnly, ..Self::workspace() }
     }
 
-    /// A table without fields. A field that is absent has the meaning that it had before there was the field.
+    /// The meaning of a table without fields.
     fn of_table() -> Self {
         Self { sockets: None, ..Self::workspace() }
     }
