@@ -183,14 +183,12 @@ impl Serialize for Record {
 fn decode(position: Position, text: &[u8], limits: JsonLimits) -> Result<Record, DecodeProblem> {
     limits.check(text)?;
     let RawFields(fields) = serde_json::from_slice(text)?;
-    let (mut known, mut extra) = ([None; FIELDS.len()], serde_json::Map::new());
+    let (mut known, mut unknown) = ([None; FIELDS.len()], Vec::new());
     for (field, raw) in fields {
-        let is_again = match FIELDS.iter().position(|name| *name == field) {
-            Some(index) => known[index].replace(raw.get()).is_some(),
-            None => extra.insert(field.clone(), serde_json::from_str(raw.get())?).is_some(),
-        };
-        if is_again {
-            return Err(DecodeProblem::Duplicate { field });
+        match FIELDS.iter().position(|name| *name == field) {
+            Some(index) if known[index].is_some() => return Err(DecodeProblem::Duplicate { field }),
+            Some(index) => known[index] = Some(raw.get()),
+            None => unknown.push((field, raw.get())),
         }
     }
     let [v, kind, at, data] = known;
@@ -203,6 +201,14 @@ fn decode(position: Position, text: &[u8], limits: JsonLimits) -> Result<Record,
     let upcast = upcast(UPCASTERS, &kind, stored, known, data)?;
     let data = upcast.as_deref().unwrap_or(data);
     let body = RecordBody::from_data(&kind, data).ok_or(DecodeProblem::UnknownKind { kind })??;
+
+    // Read last, so that a record of a newer program is refused because of its kind or version.
+    let mut extra = serde_json::Map::new();
+    for (field, raw) in unknown {
+        if extra.insert(field.clone(), serde_json::from_str(raw)?).is_some() {
+            return Err(DecodeProblem::Duplicate { field });
+        }
+    }
     Ok(Record { position, at, body, extra: extra.try_into()? })
 }
 
