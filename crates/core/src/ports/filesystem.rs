@@ -54,15 +54,16 @@ pub enum Access {
     ReadOnly,
 }
 
-/// Behaviour of a write if the file exists.
+/// Treatment of an existing file.
+// Models read these texts in the schema of the tool that writes files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WriteMode {
-    /// The write fails.
+    /// Fails if the file exists.
     Create,
-    /// The file is replaced.
+    /// Replaces the file.
     Overwrite,
-    /// The bytes are appended.
+    /// Adds to the end of the file.
     Append,
 }
 
