@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use crate::text_form::{stored_as_text, text_schema};
+use crate::text_form::{shown_as_text, stored_as_text};
 
 const PREFIX: &str = "blake3:";
 
@@ -17,7 +17,7 @@ const PREFIX: &str = "blake3:";
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
-text_schema!(Digest, "pattern": "^blake3:[0-9a-f]{64}$");
+shown_as_text!(Digest, "pattern": "^blake3:[0-9a-f]{64}$");
 stored_as_text!(Digest, "a string");
 
 /// The text is not a digest.

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::text_form::text_schema;
+use crate::text_form::shown_as_text;
 use crate::time::Clock;
 
 /// The text is not an id.
@@ -31,7 +31,7 @@ macro_rules! id_types {
         #[serde(transparent)]
         pub struct $name(Uuid);
 
-        text_schema!($name, "format": "uuid");
+        shown_as_text!($name, "format": "uuid");
 
         impl $name {
             /// The id as a UUID.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use sha1_checked::{Digest as _, Sha1};
 
-use crate::text_form::{stored_as_text, text_schema, words};
+use crate::text_form::{shown_as_text, stored_as_text, words};
 
 /// Texts and results with more bytes than this are stored as objects, not inside of records.
 pub const INLINE_LIMIT: usize = 64 * 1024;
@@ -20,7 +20,7 @@ pub const INLINE_LIMIT: usize = 64 * 1024;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId([u8; 20]);
 
-text_schema!(ObjectId, "pattern": "^[0-9a-f]{40}$");
+shown_as_text!(ObjectId, "pattern": "^[0-9a-f]{40}$");
 stored_as_text!(ObjectId, "a string");
 
 /// The text is not an object id.

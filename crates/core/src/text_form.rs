@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::de::{self, Deserializer, Visitor};
 
-/// Implements `JsonSchema` and `Debug` for a type that is written as a text of this pattern or format.
-macro_rules! text_schema {
+/// Implements `Debug` by `Display`, and `JsonSchema` as a text of this pattern or format.
+macro_rules! shown_as_text {
     ($name:ident, $key:literal: $value:literal) => {
         impl std::fmt::Debug for $name {
             fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -28,7 +28,7 @@ macro_rules! text_schema {
         }
     };
 }
-pub(crate) use text_schema;
+pub(crate) use shown_as_text;
 
 /// Implements `Serialize` by `Display`, and `Deserialize` by `FromStr` or by another function.
 macro_rules! stored_as_text {

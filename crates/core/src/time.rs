@@ -12,13 +12,13 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use crate::text_form::{stored_as_text, text_schema};
+use crate::text_form::{shown_as_text, stored_as_text};
 
 /// A moment in UTC, to the microsecond.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(jiff::Timestamp);
 
-text_schema!(Timestamp, "format": "date-time");
+shown_as_text!(Timestamp, "format": "date-time");
 stored_as_text!(Timestamp, "an RFC 3339 time");
 
 /// The text or number is not a representable time.

@@ -22,6 +22,7 @@ const EXECUTOR: &str = "executor";
 pub struct PolicyName(Arc<str>);
 
 checked_text!(PolicyName, MessageError);
+// Journals hold the reserved names, which `new` and `FromStr` refuse.
 stored_as_text!(PolicyName, "a string", PolicyName::parse);
 
 impl PolicyName {
