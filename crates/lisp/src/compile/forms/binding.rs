@@ -144,7 +144,7 @@ impl Analyser<'_> {
     }
 
     /// Compiles `if-let` and `if-some`, or, with a body instead of branches, `when-let` and `when-some`.
-    pub(super) fn form_test(&mut self, form: SpecialForm<'_>, test: Test, body: bool) -> Result<Expr> {
+    pub(super) fn form_let_branch(&mut self, form: SpecialForm<'_>, test: Test, body: bool) -> Result<Expr> {
         let SpecialForm { arguments, span, tail } = form;
         let (bindings, then, otherwise) = match arguments {
             [bindings, then @ ..] if body => (bindings, then, None),
