@@ -76,7 +76,7 @@ use registry::Registry;
 pub(crate) use state::SliceMap;
 pub(crate) use transcript::{MessageSlot, place_after, stands_at};
 
-/// Identity and relations of a session.
+/// Identity and relations of a session. Its fields are stored as a part of snapshots.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionInfo {
     /// The session's id.

@@ -154,6 +154,7 @@ impl Thunk {
     fn release(self) {
         let mut held = Vec::new();
         self.each(&mut |value| held.push(value.clone()));
+        // Its values have another owner now, so that this does not drop them by recursion.
         drop(self);
         held.into_iter().for_each(reclaim);
     }
