@@ -13,6 +13,6 @@ mod sqlite;
 
 pub use sqlite::{Bundle, Counters, SqliteOptions, SqliteStore};
 
-/// A store in memory, which [`SqliteStore::new`] creates. It ends with the process, and has no SQL, backups, bundles and
-/// rules of retention.
+/// A store in memory, which [`SqliteStore::new`] creates. Its data ends with the value. SQL, backups, salvage, bundles, copies
+/// of sessions and rules of retention need a file, and are not supported.
 pub type MemoryStore = SqliteStore;

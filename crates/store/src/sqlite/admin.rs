@@ -19,7 +19,7 @@ use super::store::SqliteStore;
 
 impl SqliteStore {
     /// Fails if the store is in memory, which does not support an operation.
-    fn check_file(&self, operation: &'static str) -> Result<(), StoreError> {
+    pub(super) fn check_file(&self, operation: &'static str) -> Result<(), StoreError> {
         if self.is_in_memory() { Err(self.unsupported(operation)) } else { Ok(()) }
     }
 }
@@ -69,10 +69,7 @@ impl StoreAdmin for SqliteStore {
         limits: SelectLimits,
         sink: &'a mut (dyn RowSink + Send),
     ) -> BoxFuture<'a, Result<SelectedRows, SelectError>> {
-        Box::pin(async move {
-            self.check_file("SQL")?;
-            Self::select(self, sql, parameters, limits, sink)
-        })
+        Box::pin(async move { Self::select(self, sql, parameters, limits, sink) })
     }
 
     fn backup<'a>(
@@ -80,10 +77,7 @@ impl StoreAdmin for SqliteStore {
         to: &'a Path,
         progress: Progress<'a, BackupProgress>,
     ) -> BoxFuture<'a, Result<u64, OpenError>> {
-        Box::pin(async move {
-            self.check_file("backups")?;
-            Self::backup(self, to, progress)
-        })
+        Box::pin(async move { Self::backup(self, to, progress) })
     }
 
     fn salvage<'a>(&'a self, to: &'a Path) -> BoxFuture<'a, Result<SalvageReport, OpenError>> {
@@ -99,10 +93,7 @@ impl StoreAdmin for SqliteStore {
         to: &'a Path,
         progress: Progress<'a, TransferProgress>,
     ) -> BoxFuture<'a, Result<BundleReport, BundleError>> {
-        Box::pin(async move {
-            self.check_file("bundles")?;
-            Self::export_bundle(self, session, to, progress)
-        })
+        Box::pin(async move { Self::export_bundle(self, session, to, progress) })
     }
 
     fn import_bundle<'a>(
@@ -111,7 +102,6 @@ impl StoreAdmin for SqliteStore {
         progress: Progress<'a, TransferProgress>,
     ) -> BoxFuture<'a, Result<TransferReport, BundleError>> {
         Box::pin(async move {
-            self.check_file("bundles")?;
             let bundle: &dyn Any = bundle;
             match bundle.downcast_ref::<Bundle>() {
                 Some(bundle) => Self::import_bundle(self, bundle, progress),

@@ -33,6 +33,7 @@ impl SqliteStore {
         path: impl AsRef<Path>,
         progress: &mut (dyn FnMut(BackupProgress) + Send),
     ) -> Result<u64, OpenError> {
+        self.check_file("backups")?;
         let file = NewFile::with_data_of(&self.path, &absolute(path.as_ref())?)?;
         // Not with a connection of this store, which may have an older version.
         let connection = open::any_version(&self.path)?;

@@ -57,6 +57,7 @@ impl SqliteStore {
         limits: SelectLimits,
         sink: &mut dyn RowSink,
     ) -> Result<SelectedRows, SelectError> {
+        self.check_file("SQL")?;
         let mut connection = open::read_only(&self.path)?.connection;
         let explain = |error: rusqlite::Error| explained(error, limits);
         prepare(&mut connection, limits).map_err(explain)?;

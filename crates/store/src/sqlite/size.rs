@@ -16,7 +16,10 @@ impl SqliteStore {
     /// Measures the disk usage by session and by kind of object.
     pub fn size(&self) -> Result<StoreSize, StoreError> {
         let length = |path| std::fs::metadata(path).map_or(0, |file| file.len());
-        let (file, log) = (length(self.path.clone()), length(beside(&self.path, "-wal")));
+        let (file, log) = match self.is_in_memory() {
+            true => (0, 0),
+            false => (length(self.path.clone()), length(beside(&self.path, "-wal"))),
+        };
         self.readers.at_once(|connection| {
             let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
             let free = (pragma("freelist_count")? * pragma("page_size")?).cast_unsigned();

@@ -16,7 +16,7 @@ use super::options::SqliteOptions;
 use super::readers::Readers;
 use super::writer::Writer;
 
-/// A [`Store`](backstitch_core::ports::Store) in one SQLite file.
+/// A [`Store`](backstitch_core::ports::Store) in one SQLite file, or [in memory](Self::new).
 pub struct SqliteStore {
     pub(super) path: PathBuf,
     // Dropped before the writer. The writer is then the last connection, and closing it copies the log into

@@ -102,6 +102,7 @@ impl SqliteStore {
         path: impl AsRef<Path>,
         progress: Progress<'_>,
     ) -> Result<BundleReport, BundleError> {
+        self.check_file("bundles")?;
         let path: PathBuf = absolute(path.as_ref())?;
         let file = NewFile::with_data_of(&self.path, &path)?;
         let content = self.with_selection(session, |source, selection, contents| {
@@ -122,6 +123,7 @@ impl SqliteStore {
         bundle: &Bundle,
         progress: Progress<'_>,
     ) -> Result<TransferReport, BundleError> {
+        self.check_file("bundles")?;
         let source = bundle.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let Bundle { selection, contents, .. } = bundle;
         Transfer { source: &source, selection, contents }.write_to(self, progress)
@@ -134,6 +136,8 @@ impl SqliteStore {
         to: &Self,
         progress: Progress<'_>,
     ) -> Result<TransferReport, BundleError> {
+        // The selection holds the only connection of a store in memory, which a write to that store would wait for.
+        [self, to].into_iter().try_for_each(|store| store.check_file("copies of sessions"))?;
         self.with_selection(session, |source, selection, contents| {
             check::check(source, selection, contents, progress)?;
             Transfer { source, selection, contents }.write_to(to, progress)
