@@ -36,8 +36,9 @@ impl SqliteStore {
         self.check_file("backups")?;
         let file = NewFile::with_data_of(&self.path, &absolute(path.as_ref())?)?;
         // Not with a connection of this store, which may have an older version.
-        let connection = open::any_version(&self.path)?;
-        copy(&connection, &file, progress)?;
+        let connection = open::any_version(&self.path);
+        self.readers.check_in_place()?;
+        copy(&connection?, &file, progress)?;
         file.publish()
     }
 }

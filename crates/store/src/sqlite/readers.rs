@@ -39,9 +39,15 @@ impl Readers {
 
     fn open(&self) -> Result<Reading, StoreError> {
         let opened = open::read_only(&self.path);
+        self.check_in_place()?;
+        opened.map_err(as_store_error)
+    }
+
+    /// Fails if the store's path names other files than those that are written to. Connections are opened first.
+    pub(super) fn check_in_place(&self) -> Result<(), StoreError> {
         match &self.files {
             Some(files) if !files.are_in_place() => Err(files.replaced()),
-            _ => opened.map_err(as_store_error),
+            _ => Ok(()),
         }
     }
 
