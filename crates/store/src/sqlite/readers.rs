@@ -58,6 +58,10 @@ impl Readers {
     ) -> Result<T, StoreError> {
         if let Some(shared) = &self.shared {
             let connection = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            if !connection.is_autocommit() {
+                // A thread died in the middle of a transaction, whose changes must not be seen.
+                connection.execute_batch("ROLLBACK").map_err(Failure::from)?;
+            }
             return Ok(read(&connection)?);
         }
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
