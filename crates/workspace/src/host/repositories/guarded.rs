@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use backstitch_filesystem::format::names::{decode, encode, join, split};
@@ -153,8 +153,13 @@ impl GuardedFile {
         let found = sys::entry_stat(directory, name).ok()??;
         match found.kind {
             Kind::File if found.stamp.size <= MOST_BYTES => {
-                match sys::read_at_most(directory, name, MOST_BYTES + 1) {
-                    Ok(bytes) if bytes.len() as u64 <= MOST_BYTES => {
+                // Mode and content of the same file, even if another takes its name meanwhile.
+                let Ok((file, found)) = sys::open_file(directory, name) else {
+                    return Some(Self::opaque(&found));
+                };
+                let mut bytes = Vec::new();
+                match File::from(file).take(MOST_BYTES + 1).read_to_end(&mut bytes) {
+                    Ok(_) if bytes.len() as u64 <= MOST_BYTES => {
                         Some(Self::File { mode: found.mode, bytes: Bytes(bytes) })
                     }
                     _ => Some(Self::opaque(&found)),
