@@ -234,6 +234,8 @@ impl Runtime {
             Target::New(mut options) => {
                 let id = options.id.map_or_else(|| self.new_id(), Ok)?;
                 options.id = Some(id);
+                // A new session has no former driver. That of an existing one with this id is left alone.
+                options.take_over = false;
                 let options = self.options(agent, id, options).await?;
                 let copy = new_copy(&options);
                 match evaluator.create_session(self, options).await {
