@@ -94,9 +94,11 @@ impl Channel {
 
     fn send(&self, session: SessionId, kind: &LiveKind) {
         let readers = self.live.get().into_iter().chain(self.feed.get().map(|feed| &feed.live));
+        // Copied, so that its lock is not held while readers are woken.
+        let at = *self.durable.borrow();
         for live in readers {
             // Without a reader the event is dropped.
-            let _ = live.send(LiveEvent { session, at: *self.durable.borrow(), kind: kind.clone() });
+            let _ = live.send(LiveEvent { session, at, kind: kind.clone() });
         }
         if let Some(parent) = self.parent.get() {
             parent.send(session, kind);
