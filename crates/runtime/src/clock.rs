@@ -43,8 +43,6 @@ impl Clock for SystemClock {
     }
 }
 
-/// Converts a time to microseconds. A time that a [`Timestamp`] cannot hold, some thousands of years away,
-/// becomes 1970: a clock that is this wrong must not stop anything.
 /// Completes after a duration. Never completes without one.
 pub(crate) async fn after(duration: Option<Duration>) {
     match duration {
@@ -53,6 +51,8 @@ pub(crate) async fn after(duration: Option<Duration>) {
     }
 }
 
+/// Converts a time to microseconds. A time that a [`Timestamp`] cannot hold, some thousands of years away,
+/// becomes 1970: a clock that is this wrong must not stop anything.
 fn timestamp(time: SystemTime) -> Timestamp {
     let micros = match time.duration_since(UNIX_EPOCH) {
         Ok(after) => i64::try_from(after.as_micros()).ok(),

@@ -1,7 +1,7 @@
 //! Output contracts: the form of an answer, with its schema compiled.
 //!
-//! Values are validated against JSON Schemas. Problems are described for a model: the path, the expected and the actual value. Firewalled values are not
-//! shown.
+//! Values are validated against JSON Schemas. Problems are described for a model: the path, the expected and
+//! the actual value. Firewalled values are not shown.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
 //! The end of an evaluation: its open calls are given up, and its end is recorded as one batch.
-//! Also the events about an evaluation: that its prompt was rendered, and that it has an answer.
+//!
+//! The events about an evaluation are here as well: that its prompt was rendered, and that it has an answer.
 
 use backstitch_core::digest::Digest;
 use backstitch_core::extra::Extra;

@@ -3,9 +3,10 @@
 //! How such a call is handled depends on its effect class. Its files are restored and it runs again, its tool
 //! or a person reports its outcome, or its child session is resumed.
 //!
-//! The calls of an adopted conversation are among them. An export holds what was recorded when it was made, and not what was started afterwards. So each of its
-//! pending calls may have run: it keeps its key, and its tool sees that it is resumed. A call that may have
-//! had an effect outside waits until its tool or a person reports the outcome.
+//! The calls of an adopted conversation are among them. An export holds what was recorded when it was made,
+//! and not what was started afterwards. So each of its pending calls may have run: it keeps its key, and its
+//! tool sees that it is resumed. A call that may have had an effect outside waits until its tool or a person
+//! reports the outcome.
 
 use backstitch_core::crash_point;
 use backstitch_core::id::EvaluationId;

@@ -5,8 +5,7 @@
 //! for a certain delay, the wait is that delay and a little more.
 //!
 //! Each failed attempt is recorded: before the delay that follows it, or with the end that it causes.
-//!
-//! So is an error that stops the session.
+//! So is an error that stops the session, together with all buffered records.
 
 use backstitch_core::budget::Amounts;
 use backstitch_core::extra::Extra;

@@ -1,5 +1,6 @@
 //! Decisions about the calls of an engine: by rules, or by a person.
-//! Also what an engine may still spend.
+//!
+//! What an engine may still spend is here as well, since it limits the same calls.
 
 use backstitch_core::budget::Amounts;
 use backstitch_core::id::{CallId, EvaluationId};

@@ -4,7 +4,8 @@
 //! own id, and the program's own ids of calls are recorded with the calls. Requests name the conversation that they belong
 //! to. So after a crash, a rewind or a fork, the points that the program may continue after are those of the visible
 //! messages, the latest one first.
-//! Also the conversation as text, for a program that does not have it.
+//!
+//! A program that does not have the conversation receives it as text.
 
 use std::path::PathBuf;
 use std::sync::Arc;

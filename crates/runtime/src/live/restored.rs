@@ -5,9 +5,10 @@
 //! restore that changes something, or leaves something alone, is a note in the journal, for the command line
 //! and for `log`.
 //!
-//! Some files are left as they are ([`KeptFiles`]). A program that reports its own work has settings in the files that it works on, with the hooks of that report and with
-//! permissions that a person has granted. They are recorded like all files. A rewind that restored them would install hooks
-//! that were removed since, and take back permissions. So its target has these files as they are now.
+//! Some files are left as they are ([`KeptFiles`]). A program that reports its own work has settings in the
+//! files that it works on, with the hooks of that report and with permissions that a person has granted. They
+//! are recorded like all files. A rewind that restored them would install hooks that were removed since, and
+//! take back permissions. So its target has these files as they are now.
 
 use std::sync::Arc;
 

@@ -8,9 +8,10 @@
 //! So all snapshots of a session together cost about three times the last one, however long the session is, and
 //! opening it folds at most a third of its journal.
 //!
-//! The checkpoints of a main loop are snapshots as well. A checkpoint is saved before every action and after every call. So the calls of an answer are saved before
-//! they run, and their results as soon as they are known. If a checkpoint cannot be saved, the next action
-//! does not run, since a caller that uses checkpoints has no other durability.
+//! The checkpoints of a main loop are snapshots as well. A checkpoint is saved before every action and after
+//! every call. So the calls of an answer are saved before they run, and their results as soon as they are
+//! known. If a checkpoint cannot be saved, the next action does not run, since a caller that uses checkpoints
+//! has no other durability.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

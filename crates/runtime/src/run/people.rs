@@ -3,7 +3,8 @@
 //! Calls that wait for approval are decided together: if one of those that are named does not wait, nothing is recorded. A
 //! decision about another pause may restore files, which its report lists. Both record each decision as
 //! [`Runtime::decide_with`] does.
-//! Also runs whose pauses are decided as they come.
+//!
+//! [`Run::deciding`] decides the pauses of a run as they come.
 
 use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{Decision, PauseReason};

@@ -5,7 +5,8 @@
 //! Then its context is revoked first, so that it has no further effects. After that it is notified, aborted
 //! and waited for, and so are its processes. Files are restored only after it has ended. If it does not end
 //! within the grace period, that is reported, and the session cannot continue.
-//! Also the caller of a running call: the call ends when the caller is dropped.
+//!
+//! The caller of a running call is a [`Waiter`]: the call ends when the caller is dropped.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -7,13 +7,14 @@
 //! captured again or restored. The coverage is determined before the call and applies until it has ended, so
 //! that a rollback is exact. The lock is fair, so it is granted in the order of the calls in a turn.
 //!
-//! A handler may make calls through a runner of its own session. A call holds files and snapshotable resources until it has ended, so a call inside of it that needs them as well would
-//! wait for itself. Two calls that only read share one hold; any other such call is refused before it starts. A handler's
-//! calls are recognized by its task: a call that it makes in a task which it spawned is not, and waits.
+//! A handler may make calls through a runner of its own session. A call holds files and snapshotable
+//! resources until it has ended, so a call inside of it that needs them as well would wait for itself. Two
+//! calls that only read share one hold; any other such call is refused before it starts. A handler's calls
+//! are recognized by its task: a call that it makes in a task which it spawned is not, and waits.
 //!
-//! Snapshotable resources are part of the transaction: the first guard that changes one captures the state for a rollback, and
-//! a call that succeeds records the new states. A sub-agent changes resources through the calls of its own
-//! session. For the parent call, all resources that were lent may have changed.
+//! Snapshotable resources are part of the transaction: the first guard that changes one captures the state
+//! for a rollback, and a call that succeeds records the new states. A sub-agent changes resources through the
+//! calls of its own session. For the parent call, all resources that were lent may have changed.
 
 use std::sync::Arc;
 

@@ -1,9 +1,10 @@
 //! Requests to the runner, and their outcomes.
 //!
-//! Each sub-agent of a turn may spend a share of the budget. The first call of a turn that starts finds out what is left of the budget, and every sub-agent of the turn gets an
-//! equal part of that, whether it starts at once or after another one has ended. What a sub-agent does not spend returns
-//! to its parent, and not to the sub-agents beside it. The shares of a turn never exceed what is left: a share that was
-//! not reserved yet is computed again from what the ledger says at that moment, and can only become smaller.
+//! Each sub-agent of a turn may spend a share of the budget. The first call of a turn that starts finds out
+//! what is left of the budget, and every sub-agent of the turn gets an equal part of that, whether it starts
+//! at once or after another one has ended. What a sub-agent does not spend returns to its parent, and not to
+//! the sub-agents beside it. The shares of a turn never exceed what is left: a share that was not reserved
+//! yet is computed again from what the ledger says at that moment, and can only become smaller.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,5 +1,6 @@
 //! Start of a call: its intent becomes durable, and its handler runs.
-//! Also its intent, and records while it runs.
+//!
+//! Records of a running call follow its intent.
 
 use std::sync::Arc;
 
