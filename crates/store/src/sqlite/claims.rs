@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use backstitch_core::id::SessionId;
@@ -33,14 +33,18 @@ const LONGEST_OUTLIVED: Duration = Duration::from_secs(5);
 /// Lock files of a store, and the claims that this value holds.
 #[derive(Default)]
 pub(super) struct Locks {
-    /// `None` for a store in memory, which no other process can open: there, a claim lives until it is released.
+    /// `None` for a store in memory, which no other process can open.
     directory: Option<PathBuf>,
+    /// The claims to a store in memory. Each lives as long as its guard.
+    living: Mutex<HashMap<(SessionId, i64), Weak<()>>>,
     held: Mutex<HashMap<(SessionId, u64), ClaimGuard>>,
 }
 
 /// A held claim: its locked file, and the state at the time of the claim.
 pub(super) struct ClaimGuard {
     lock: Option<(File, PathBuf)>,
+    /// Shows in a store in memory that the claim lives.
+    _alive: Arc<()>,
     /// The garbage collection counter at the time of the claim.
     generation: i64,
 }
@@ -58,7 +62,7 @@ impl Drop for ClaimGuard {
 
 impl Locks {
     pub(super) fn beside(store: &Path) -> Self {
-        Self { directory: Some(private::beside(store, "-locks")), held: Mutex::default() }
+        Self { directory: Some(private::beside(store, "-locks")), ..Self::default() }
     }
 
     /// Takes the lock that guards creating and migrating the tables.
@@ -77,6 +81,10 @@ impl Locks {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn lock_living(&self) -> MutexGuard<'_, HashMap<(SessionId, i64), Weak<()>>> {
+        self.living.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Keeps a claim until it is released.
     pub(super) fn keep(&self, claim: &SessionClaim, held: ClaimGuard) {
         self.lock_held().insert((claim.session, claim.fence.0), held);
@@ -86,6 +94,7 @@ impl Locks {
     pub(super) fn let_go(&self, session: SessionId, fence: FenceToken) {
         let held = self.lock_held().remove(&(session, fence.0));
         drop(held);
+        self.lock_living().remove(&(session, fence.0.cast_signed()));
     }
 
     /// The garbage collection counter at the time of a claim, if this value holds the claim.
@@ -104,7 +113,10 @@ impl Locks {
     /// Returns whether the holder of a claim is alive. The check takes a shared lock, so concurrent checks do
     /// not disturb each other.
     pub(super) fn lives(&self, session: SessionId, fence: i64) -> Result<bool, Failure> {
-        let Some(path) = self.path(session, fence) else { return Ok(true) };
+        let Some(path) = self.path(session, fence) else {
+            let living = self.lock_living();
+            return Ok(living.get(&(session, fence)).is_some_and(|claim| claim.strong_count() > 0));
+        };
         match File::open(path) {
             Ok(file) => match file.try_lock_shared() {
                 Ok(()) => Ok(false),
@@ -132,7 +144,11 @@ impl Locks {
     }
 
     fn take(&self, session: SessionId, fence: i64, generation: i64) -> Result<ClaimGuard, Failure> {
-        let Some(path) = self.path(session, fence) else { return Ok(ClaimGuard { lock: None, generation }) };
+        let alive = Arc::new(());
+        let Some(path) = self.path(session, fence) else {
+            self.lock_living().insert((session, fence), Arc::downgrade(&alive));
+            return Ok(ClaimGuard { lock: None, _alive: alive, generation });
+        };
         let refused = |error: io::Error| match error.kind() {
             io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
                 let directory = path.parent().unwrap_or(&path).display();
@@ -145,7 +161,7 @@ impl Locks {
         };
         let file = open(&path).map_err(refused)?;
         match file.try_lock() {
-            Ok(()) => Ok(ClaimGuard { lock: Some((file, path)), generation }),
+            Ok(()) => Ok(ClaimGuard { lock: Some((file, path)), _alive: alive, generation }),
             // This claim is not yet published, so no other process can have locked its file.
             Err(error) => Err(StoreError::Backend(error.into()).into()),
         }

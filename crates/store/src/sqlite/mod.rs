@@ -1,7 +1,7 @@
 //! A store in one SQLite file, or in memory.
 //!
-//! A store in memory is the same without files: one connection, which readers and the writer share, and claims that live until
-//! they are released. The rest of this page is about files.
+//! A store in memory is the same without files: one connection, which readers and the writer share, and claims without
+//! lock files. The rest of this page is about files.
 //!
 //! The file holds sessions, records, objects, snapshots, claims and inboxes. It can be read with ordinary SQL
 //! (`docs/storage.md`). Acknowledged writes are durable: each commit is synced before it is acknowledged
