@@ -8,8 +8,8 @@ use backstitch_core::object::{ObjectId, ObjectKind};
 use backstitch_core::ports::StoreError;
 use backstitch_filesystem::format::{TreeEntry, TreeMode, decode_tree};
 
+use super::Contents;
 use crate::references::{modes_in_manifest, named_in_manifest};
-use crate::sqlite::SqliteContents;
 
 /// All objects of a store that hold a value, in their content or in the names of files.
 pub(crate) struct Candidates(HashMap<ObjectId, ObjectKind>);
@@ -39,14 +39,14 @@ pub(super) struct RootTraces {
 
 /// Finds the candidates below trees and roots, each of which is read once.
 pub(super) struct CandidateReach<'a> {
-    contents: &'a SqliteContents<'a>,
+    contents: &'a dyn Contents,
     candidates: &'a Candidates,
     trees: HashMap<ObjectId, Rc<BTreeSet<ObjectId>>>,
     roots: HashMap<WorkspaceRoot, Rc<RootTraces>>,
 }
 
 impl<'a> CandidateReach<'a> {
-    pub(super) fn new(contents: &'a SqliteContents<'a>, candidates: &'a Candidates) -> Self {
+    pub(super) fn new(contents: &'a dyn Contents, candidates: &'a Candidates) -> Self {
         Self { contents, candidates, trees: HashMap::new(), roots: HashMap::new() }
     }
 

@@ -12,9 +12,9 @@ use backstitch_core::object::ObjectId;
 use backstitch_core::ports::StoreError;
 use backstitch_core::redaction::SensitiveValue;
 
+use super::Contents;
 use super::candidates::CandidateReach;
 use crate::references::References;
-use crate::sqlite::SqliteContents;
 
 /// What a redaction concerns.
 pub(crate) struct Plan {
@@ -56,7 +56,7 @@ impl Traces {
 
 impl Plan {
     pub(crate) fn new(
-        contents: &SqliteContents<'_>,
+        contents: &dyn Contents,
         session: SessionId,
         value: &SensitiveValue,
     ) -> Result<Self, StoreError> {
@@ -70,7 +70,7 @@ impl Plan {
         let (mut own, mut others) = (Vec::new(), Vec::new());
         for (session, _) in &origins.0 {
             let mut traces = Traces::default();
-            contents.texts(*session, |text| traces.add(text, value, &mut reach))?;
+            contents.texts(*session, &mut |text| traces.add(text, value, &mut reach))?;
             match family.contains(session) {
                 true => own.push(traces),
                 false => others.push((*session, traces)),

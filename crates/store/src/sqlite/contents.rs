@@ -12,14 +12,13 @@ use super::objects::{self, id_in};
 use super::read::{existing, numbered_sessions, texts};
 use super::sql::rows;
 use crate::family::Origins;
-use crate::redaction::Candidates;
+use crate::redaction::{Candidates, Contents};
 
 /// The contents of a store, for reading.
-pub(crate) struct SqliteContents<'a>(pub(super) &'a Connection);
+pub(super) struct SqliteContents<'a>(pub(super) &'a Connection);
 
-impl SqliteContents<'_> {
-    /// Origins of all sessions, in the order of their creation.
-    pub(crate) fn origins(&self) -> Result<Origins, StoreError> {
+impl Contents for SqliteContents<'_> {
+    fn origins(&self) -> Result<Origins, StoreError> {
         let mut origins = Vec::new();
         for (number, session) in numbered_sessions(self.0)? {
             let mut record: Option<Value> = None;
@@ -35,11 +34,10 @@ impl SqliteContents<'_> {
         Ok(Origins(origins))
     }
 
-    /// Passes the texts of a session's records and inbox items.
-    pub(crate) fn texts(
+    fn texts(
         &self,
         session: SessionId,
-        mut each: impl FnMut(&str) -> Result<(), StoreError>,
+        each: &mut dyn FnMut(&str) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let sql = "SELECT data FROM inbox WHERE session = ?1 ORDER BY id";
         let items: Vec<String> = rows(self.0, sql, [session.to_string()], |row| Ok(row.get(0)?))?;
@@ -49,8 +47,7 @@ impl SqliteContents<'_> {
         Ok(())
     }
 
-    /// All objects that hold a value.
-    pub(crate) fn candidates(&self, value: &SensitiveValue) -> Result<Candidates, StoreError> {
+    fn candidates(&self, value: &SensitiveValue) -> Result<Candidates, StoreError> {
         let sql = "SELECT id, kind, length, encoding, content FROM objects
             WHERE content IS NOT NULL ORDER BY number";
         let all: Vec<Option<(ObjectId, ObjectKind)>> = rows(self.0, sql, [], |row| {
@@ -61,13 +58,11 @@ impl SqliteContents<'_> {
         Ok(Candidates::new(all.into_iter().flatten().collect()))
     }
 
-    /// Kind of an object, or `None` if it has no stored content.
-    pub(crate) fn kind(&self, id: ObjectId) -> Result<Option<ObjectKind>, StoreError> {
+    fn kind(&self, id: ObjectId) -> Result<Option<ObjectKind>, StoreError> {
         Ok(objects::stored_kind(self.0, id)?)
     }
 
-    /// An object that has stored content.
-    pub(crate) fn object(&self, id: ObjectId) -> Result<Option<Object>, StoreError> {
+    fn object(&self, id: ObjectId) -> Result<Option<Object>, StoreError> {
         Ok(objects::get(self.0, id)?)
     }
 }

@@ -14,6 +14,7 @@ use super::error::Failure;
 use super::store::SqliteStore;
 use super::{claims, query, read};
 use crate::family::is_open;
+use crate::redaction::Contents as _;
 
 impl SqliteStore {
     /// Lists the sessions that a rule lets expire, in the order of their creation. They can be removed

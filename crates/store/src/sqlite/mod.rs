@@ -79,7 +79,6 @@ mod watch;
 mod writer;
 
 pub use bundle::Bundle;
-pub(crate) use contents::SqliteContents;
 pub use counters::Counters;
 pub use options::SqliteOptions;
 pub use store::SqliteStore;

@@ -37,7 +37,7 @@ use super::read::{self, numbered_sessions, texts};
 use super::sql::{execute, rows};
 use super::store::SqliteStore;
 use super::{generation, index, redactions};
-use crate::redaction::Plan;
+use crate::redaction::{Contents as _, Plan};
 
 /// Number of records that are read at once.
 const PAGE: usize = 1_000;

@@ -34,6 +34,7 @@ use super::sql::{execute, rows};
 use super::store::SqliteStore;
 use super::{redact, redactions, removals};
 use crate::family::is_open;
+use crate::redaction::Contents as _;
 use crate::references::{References, below, named_in_manifest};
 
 impl SqliteStore {
