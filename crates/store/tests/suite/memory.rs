@@ -1,6 +1,8 @@
 //! The in-memory store fulfils the guarantees of both ports.
 
+use backstitch_core::ports::{BundleError, StoreError};
 use backstitch_store::MemoryStore;
+use backstitch_testkit::sample;
 
 use crate::conformance::admin::{store_admin_conformance, unsupported_operations};
 use crate::conformance::store_conformance;
@@ -15,4 +17,11 @@ mod admin {
 fn what_needs_a_file_or_sql_is_not_supported() {
     let refused = unsupported_operations(&MemoryStore::new(), &MemoryStore::new());
     assert_eq!(refused, ["retention", "select", "backup", "salvage", "export_bundle", "copy_session"]);
+}
+
+#[test]
+fn copying_a_session_to_the_same_store_does_not_wait_for_itself() {
+    let store = MemoryStore::new();
+    let refused = store.copy_session(sample::session(1), &store, &mut |_| {});
+    assert!(matches!(&refused, Err(BundleError::Store(StoreError::Unsupported { .. }))), "{refused:?}");
 }

@@ -97,3 +97,17 @@ fn a_backup_replaces_nothing() {
     assert!(matches!(store.backup(nowhere, &mut |_| {}), Err(OpenError::Io { .. })));
     assert!(store.verify().unwrap().is_sound());
 }
+
+#[test]
+fn files_that_replaced_those_of_the_store_are_not_backed_up() {
+    let (store, other) = (Temporary::new(), Temporary::new());
+    write(&*store, &sample::journal(1, 3));
+    write(&*other, &sample::journal(2, 3));
+    let copy = store.path().with_file_name("other.db");
+    other.backup(&copy, &mut |_| {}).unwrap();
+    fs::rename(&copy, store.path()).unwrap();
+    let to = store.path().with_file_name("backup.db");
+    let refused = store.backup(&to, &mut |_| {});
+    assert!(matches!(&refused, Err(OpenError::Store(StoreError::Replaced { .. }))), "{refused:?}");
+    assert!(!to.exists());
+}
