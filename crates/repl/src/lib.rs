@@ -18,6 +18,7 @@ mod prompt;
 pub mod recall;
 mod signature;
 mod steps;
+mod text;
 mod thinking;
 pub mod transcript;
 mod turn;

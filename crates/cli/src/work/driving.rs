@@ -10,16 +10,17 @@ use backstitch::host::{Fidelity, OpenedWorkspace};
 use backstitch::id::SessionId;
 use backstitch::journal::{PauseReason, RecordBody, StopReason};
 use backstitch::ports::Workspace;
-use backstitch::{Agent, Mission, ResumeOptions, Runtime, SessionEvent, SessionOptions};
+use backstitch::{
+    Agent, DriveOutcome, Mission, ResumeOptions, Runtime, RuntimeError, SessionEvent, SessionOptions,
+};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use super::ending::DriveReport;
 use super::live::{AnnouncedRun, Screen};
 use crate::common::Common;
 use crate::open::{OpenStore, Signals, short, uncovered};
 use crate::people::in_place::{
-    Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, ask_while_driven,
+    Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, ask_while_driven, is_askable,
 };
 
 /// A session that this process drives, and everything that is needed to continue it after a decision.
@@ -104,6 +105,21 @@ impl DrivenSession {
         let _asking = interrupts.asking();
         self.live.end_streamed_line();
         ask_person(&self.waiting(), &mut TerminalPerson::new(interrupts.clone())).await
+    }
+}
+
+/// How driving a session ended.
+pub(crate) struct DriveReport {
+    pub(crate) ended: Result<DriveOutcome, RuntimeError>,
+    /// Whether a signal stopped the run.
+    pub(crate) interrupted: bool,
+}
+
+impl DriveReport {
+    /// Whether the session waits for a decision that a person can make now.
+    pub(crate) fn can_ask(&self, common: &Common) -> bool {
+        let waits = matches!(&self.ended, Ok(DriveOutcome::Paused { reason, .. }) if is_askable(*reason));
+        waits && !self.interrupted && common.can_ask()
     }
 }
 

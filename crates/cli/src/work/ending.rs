@@ -13,28 +13,11 @@ use backstitch::journal::PauseReason;
 use backstitch::{DriveOutcome, FinalAnswer, RuntimeError};
 use serde_json::{Value, json};
 
-use super::driving::DrivenSession;
+use super::driving::{DriveReport, DrivenSession};
 use super::live::{INTERRUPTED, Screen, ended_event};
-use crate::common::Common;
 use crate::error::explain_hint;
 use crate::look::waiting::{PendingDecision, explain, waiting};
 use crate::open::short;
-use crate::people::in_place::is_askable;
-
-/// How driving a session ended.
-pub(crate) struct DriveReport {
-    pub(crate) ended: Result<DriveOutcome, RuntimeError>,
-    /// Whether a signal stopped the run.
-    pub(crate) interrupted: bool,
-}
-
-impl DriveReport {
-    /// Whether the session waits for a decision that a person can make now.
-    pub(crate) fn can_ask(&self, common: &Common) -> bool {
-        let waits = matches!(&self.ended, Ok(DriveOutcome::Paused { reason, .. }) if is_askable(*reason));
-        waits && !self.interrupted && common.can_ask()
-    }
-}
 
 /// Prints how driving a session ended, and returns the exit code.
 pub(crate) async fn finish(session: &DrivenSession, driven: DriveReport) -> anyhow::Result<ExitCode> {

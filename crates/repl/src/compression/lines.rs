@@ -9,6 +9,7 @@ use backstitch_lisp::{Limits, Truncation, from_json, to_clojure_without_hidden};
 
 use super::DisplayOptions;
 use super::fence::LINE_BREAKS;
+use crate::text::{collapsed, cut};
 use crate::turn::{DefinedAs, Excerpt, TurnCall, TurnCallOutcome, TurnDefinition};
 
 /// The column of comments, unless the text before them is longer.
@@ -55,26 +56,6 @@ pub(super) fn name(text: &str) -> Cow<'_, str> {
         character.is_whitespace() || character.is_control() || matches!(character, ';' | '~' | '"')
     };
     if text.contains(foreign) { Cow::Owned(text.replace(foreign, "_")) } else { Cow::Borrowed(text) }
-}
-
-/// A text without leading and trailing spaces, and with single spaces between words.
-pub(crate) fn collapsed(text: &str) -> String {
-    let spaces = |character: char| character.is_whitespace() || character.is_control();
-    let mut words = text.split(spaces).filter(|word| !word.is_empty());
-    let mut collapsed = words.next().unwrap_or_default().to_owned();
-    for word in words {
-        collapsed.push(' ');
-        collapsed.push_str(word);
-    }
-    collapsed
-}
-
-/// The first characters of a text, and `...` if there are more.
-pub(crate) fn cut(text: &str, characters: usize) -> Cow<'_, str> {
-    match text.char_indices().nth(characters) {
-        None => Cow::Borrowed(text),
-        Some((end, _)) => Cow::Owned(format!("{}...", &text[..end])),
-    }
 }
 
 /// A docstring in quotes: without semicolons and line breaks, and with its own quotes escaped. `None` if it

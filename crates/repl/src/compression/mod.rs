@@ -41,7 +41,7 @@ pub use coalesced::SingleUserCoalesced;
 pub use config::{ConfigurationError, Registry};
 pub(crate) use fence::push_foreign;
 pub use history::History;
-pub(crate) use lines::{collapsed, cut, one_line};
+pub(crate) use lines::one_line;
 pub use options::{
     CoalescedOptions, DisplayOptions, Errors, FenceMode, FullOptions, Samples, ToolResults, TrimOptions,
 };

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use backstitch_core::tool::ToolSpec;
 use backstitch_lisp::{Map, Truncation, Value, to_clojure_without_hidden, type_label};
 
-use super::lines::{self, COLUMN, collapsed, cut, one_line, write_entry};
+use super::lines::{self, COLUMN, one_line, write_entry};
 use super::schema::{parameter_names, signature};
+use crate::text::{collapsed, cut};
 use crate::turn::label;
 
 /// The maximum number of characters of a tool's description.

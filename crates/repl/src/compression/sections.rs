@@ -4,8 +4,9 @@
 
 use super::fence::write_foreign;
 use super::history::Live;
-use super::lines::{cut, write_call, write_definition};
+use super::lines::{write_call, write_definition};
 use super::{DisplayOptions, ShownCount, ToolResults};
+use crate::text::cut;
 use crate::turn::{Turn, TurnCall};
 
 /// A message that is built section by section.

@@ -8,8 +8,9 @@ use backstitch_core::machine::{FollowedConversation, final_text};
 use backstitch_core::message::Large;
 use serde_json::Value as Json;
 
-use crate::compression::{collapsed, cut, one_line};
+use crate::compression::one_line;
 use crate::mission::without_firewalled;
+use crate::text::{collapsed, cut};
 
 /// The maximum number of characters of an earlier answer.
 const LONGEST_ANSWER: usize = 4_000;

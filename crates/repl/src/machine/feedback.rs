@@ -3,10 +3,10 @@
 use serde_json::{Map, Value as Json};
 
 use super::run::ProgramCall;
-use crate::compression::cut;
 use crate::extract::NoProgram;
 use crate::mission::without_firewalled;
 use crate::signature::{Mismatch, Signature};
+use crate::text::cut;
 use crate::turn::TurnError;
 
 /// The maximum number of calls in the list for an interrupted program.

@@ -8,8 +8,8 @@ use backstitch_core::journal::{InnerMessage, Role};
 use backstitch_core::message::Content;
 use serde_json::Value as Json;
 
-use crate::compression::{collapsed, cut};
 use crate::mission::without_firewalled;
+use crate::text::{collapsed, cut};
 use crate::turn::{Excerpt, Turn, TurnCall, TurnCallOutcome};
 
 /// The maximum number of characters of a text in an overview line.

@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::Value as Json;
 
 use super::{Field, Type, is_firewalled, key};
-use crate::compression::cut;
+use crate::text::cut;
 
 /// The maximum number of reported mismatches.
 const MOST: usize = 20;

@@ -26,8 +26,8 @@ use crate::open::{OpenStore, Signals, ensure_idle, short};
 use crate::terminal::{self, Role, Text};
 use crate::trust::addresses;
 use crate::work::drive::with_rules;
-use crate::work::driving::NewSession;
-use crate::work::ending::{DriveReport, print_answer};
+use crate::work::driving::{DriveReport, NewSession};
+use crate::work::ending::print_answer;
 use crate::work::live::{Screen, status_line};
 
 /// What follows a line.

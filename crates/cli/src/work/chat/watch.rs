@@ -16,8 +16,8 @@ use crate::open::Signals;
 use crate::people::in_place::{
     Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, ask_while_driven,
 };
+use crate::work::driving::DriveReport;
 use crate::work::driving::is_approval;
-use crate::work::ending::DriveReport;
 use crate::work::live::Screen;
 
 impl Conversation {

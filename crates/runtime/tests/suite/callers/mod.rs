@@ -374,7 +374,19 @@ fn a_call_that_the_end_of_the_async_runtime_cuts_off_is_recovered_by_opening_the
     let harness = first.block_on(Harness::over(store.clone(), vec![slow], None));
     first.block_on(async {
         let call = harness.call("slow", json!({})).await;
-        assert!(polled(pin!(harness.runner.run(call)), 1).await.is_none());
+        let is_open = async || {
+            let view = load_view(&*store, harness.live.id(), None).await.unwrap();
+            view.calls().next().is_some_and(|call| call.is_open())
+        };
+        let intent = async {
+            while !is_open().await {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            _ = harness.runner.run(call) => panic!("the tool does not end"),
+            () = intent => {}
+        }
     });
     drop(first);
     runtime().block_on(async {
