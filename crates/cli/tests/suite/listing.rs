@@ -126,7 +126,7 @@ fn a_difference_between_index_and_journal_is_found_and_repaired() {
     stage.run(&["run", "Sew", "--model", &model]).worked_quietly();
     assert_eq!(
         stage.json(&["verify"])["index"],
-        json!({"compared": 1, "differing": [], "unindexed": [], "rebuilt": 0})
+        json!({"compared": 1, "differing": [], "unindexed": [], "unreadable": [], "rebuilt": 0})
     );
     let session = stage.json(&["ls"])["session"].as_str().unwrap().to_owned();
     let store = SqliteStore::open(stage.path("store/store.db")).unwrap();
