@@ -13,7 +13,6 @@
 mod engine;
 mod fork;
 mod hooks;
-#[cfg_attr(not(feature = "engines"), expect(dead_code, reason = "engines use more of it than the guard"))]
 mod server;
 mod thread;
 mod trust;
