@@ -54,13 +54,19 @@ impl Program {
     }
 
     /// The variable with the id of the conversation, in everything that the program starts.
-    pub fn conversation_variable(self) -> Option<&'static str> {
-        (self == Self::ClaudeCode).then_some("CLAUDE_CODE_SESSION_ID")
+    pub const fn conversation_variable(self) -> Option<&'static str> {
+        match self {
+            Self::ClaudeCode => Some("CLAUDE_CODE_SESSION_ID"),
+            Self::Codex => None,
+        }
     }
 
     /// The variable with the directory of the project, in the hooks that the program starts.
-    pub fn project_variable(self) -> Option<&'static str> {
-        (self == Self::ClaudeCode).then_some("CLAUDE_PROJECT_DIR")
+    pub const fn project_variable(self) -> Option<&'static str> {
+        match self {
+            Self::ClaudeCode => Some("CLAUDE_PROJECT_DIR"),
+            Self::Codex => None,
+        }
     }
 }
 
