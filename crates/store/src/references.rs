@@ -4,6 +4,8 @@
 //! an object id, alone or as a `blob:` address, counts as a reference, regardless of its field. Every pair of
 //! a `tree` and a `manifest` counts as a workspace root. The same holds for strings in a manifest, so nothing
 //! here depends on the kind of workspace that wrote it. Unreadable data is an error, not an empty result.
+//!
+//! The changed paths of a call are the one exception: they name content of its roots, and keep none of it.
 
 use backstitch_core::journal::{RecordBody, WorkspaceRoot};
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
@@ -24,7 +26,8 @@ impl References {
     /// Finds the references in a record. Text that is not JSON has none.
     pub(crate) fn in_text(text: &str) -> Self {
         let mut named = Self::default();
-        if let Ok(value) = serde_json::from_str(text) {
+        if let Ok(mut value) = serde_json::from_str::<Value>(text) {
+            forget_changes(&mut value);
             named.visit(&value);
         }
         named
@@ -49,6 +52,16 @@ impl References {
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
+    }
+}
+
+/// Removes the changed paths from the end of a call. The roots of the call keep that content for as long as it is kept; if the
+/// paths did too, nothing could be pruned.
+fn forget_changes(record: &mut Value) {
+    if record.get("kind").and_then(Value::as_str) == Some("call_finished")
+        && let Some(Value::Object(data)) = record.get_mut("data")
+    {
+        data.remove("changes");
     }
 }
 

@@ -8,8 +8,9 @@ use backstitch::host::LogFilter;
 use backstitch::ports::{ChangeKind, RowSink, SelectLimits, SqlValue};
 use backstitch::prelude::*;
 use backstitch::report::{
-    CallReport, CallState, DiffReport, FileDetail, FileReport, ListOptions, ListedSession, LogLine, QueryRow,
-    RequestReport, SessionList, SessionParts, SessionReport, UnreadableEntry, UsageReport, Version,
+    CallReport, CallState, ChangesReport, ChangingCall, DiffReport, FileDetail, FileReport, ListOptions,
+    ListedSession, LogLine, QueryRow, RequestReport, SessionList, SessionParts, SessionReport,
+    UnreadableEntry, UsageReport, Version,
 };
 use backstitch::view::{CallStatus, JournalView};
 use serde::Serialize;
@@ -262,6 +263,33 @@ async fn points_are_compared_and_files_are_read_at_them() {
 }
 
 #[tokio::test]
+async fn changed_paths_are_listed_by_call_also_after_a_rewind() {
+    let shop = Shop::open().await;
+    shop.finish().await;
+    let report = shop.runtime.changes(&shop.view().await, None).await.unwrap();
+    checked(&report);
+    let [written, edited] = &report.calls[..] else { panic!("{report:?}") };
+    let json = checked(written);
+    assert_eq!((&*written.tool, written.turn, written.kept, written.visible), ("write_file", 1, true, true));
+    assert_eq!(json["counts"], json!({"added": 1, "modified": 0, "mode": 0, "deleted": 0}));
+    let [added] = &written.files.as_deref().unwrap()[..] else { panic!("{written:?}") };
+    assert_eq!((&*added.path, added.change, added.before), ("coat.txt", ChangeKind::Added, None));
+    let [modified] = &edited.files.as_deref().unwrap()[..] else { panic!("{edited:?}") };
+    assert_eq!((modified.change, modified.before), (ChangeKind::Modified, added.after), "it follows");
+    assert_eq!(modified.after.and_then(|content| content.bytes), Some(5));
+
+    let coat: FilePath = "coat.txt".parse().unwrap();
+    let other: FilePath = "coat".parse().unwrap();
+    let view = shop.view().await;
+    assert_eq!(shop.runtime.changes(&view, Some(&coat)).await.unwrap(), report);
+    assert!(shop.runtime.changes(&view, Some(&other)).await.unwrap().calls.is_empty());
+
+    shop.runtime.rewind(shop.session, PointSpec::Start).await.unwrap();
+    let hidden = shop.runtime.changes(&shop.view().await, None).await.unwrap();
+    assert!(hidden.calls.len() == 2 && hidden.calls.iter().all(|call| !call.visible), "{hidden:?}");
+}
+
+#[tokio::test]
 async fn a_request_is_rendered_again() {
     let shop = Shop::open().await;
     let view = shop.view().await;
@@ -376,6 +404,8 @@ fn reports_have_schemas() {
         schemars::schema_for!(UnreadableEntry),
         schemars::schema_for!(SessionReport),
         schemars::schema_for!(CallReport),
+        schemars::schema_for!(ChangesReport),
+        schemars::schema_for!(ChangingCall),
         schemars::schema_for!(DiffReport),
         schemars::schema_for!(FileReport),
         schemars::schema_for!(RequestReport),
@@ -404,6 +434,7 @@ async fn operations_are_sent_between_threads() {
     sent(runtime.waiting(&view));
     sent(runtime.call(&view, "ffff", FileDetail::Diffs));
     sent(runtime.call_below(view.clone(), "ffff", FileDetail::Diffs));
+    sent(runtime.changes(&view, None));
     sent(runtime.diff(&view, &head, &head, FileDetail::Diffs));
     sent(runtime.stats(None));
     sent(runtime.query("SELECT 1", SelectLimits::default(), &mut Rows::default()));

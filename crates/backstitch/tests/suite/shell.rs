@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use backstitch::journal::Effect;
+use backstitch::journal::{ChangeKind, Effect};
 use backstitch::ports::{OutputCaps, Sandbox};
 use backstitch::tools::{Shell, shell};
 use serde_json::json;
@@ -200,4 +200,30 @@ async fn a_confined_command_writes_only_in_the_workspace_and_reports_what_was_re
     assert!(text.contains("\nsandbox:\nthe sandbox refused to write "), "{text}");
     let fine = harness.succeeds("shell", json!({"command": "true"})).await;
     assert_eq!(fine, json!({"exit_code": 0, "stdout": "", "stderr": ""}));
+}
+
+#[tokio::test]
+async fn a_command_records_the_paths_that_it_changed() {
+    let place = Place::on_disk();
+    place.write("a.txt", "one\n");
+    place.write("stays.txt", "the same\n");
+    let harness = place.harness(vec![shell()]).await;
+    harness.succeeds("shell", json!({"command": "echo more >> a.txt; echo three > b.txt"})).await;
+    let state = harness.live.state().await;
+    let call = state.view.calls().next_back().unwrap();
+    let changes = call.finished.as_ref().unwrap().record.changes.clone().unwrap();
+    let listed: Vec<_> = changes
+        .paths()
+        .unwrap()
+        .iter()
+        .map(|changed| {
+            let bytes = [changed.before, changed.after].map(|content| content.and_then(|one| one.bytes));
+            (changed.path.as_str(), changed.change, bytes)
+        })
+        .collect();
+    let expected = [
+        ("a.txt", ChangeKind::Modified, [Some(4), Some(9)]),
+        ("b.txt", ChangeKind::Added, [None, Some(6)]),
+    ];
+    assert_eq!(listed, expected);
 }

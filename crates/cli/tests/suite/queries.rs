@@ -42,7 +42,7 @@ fn every_view_can_be_queried_in_an_empty_store_too() {
     assert!(stage.run(&["query", "SELECT 1"]).failed().contains("store_not_found"));
     std::fs::create_dir(stage.path("store")).unwrap();
     std::fs::write(stage.path("store/store.db"), "").unwrap();
-    for view in ["sessions", "records", "messages", "calls", "requests", "spending"] {
+    for view in ["sessions", "records", "messages", "calls", "changes", "requests", "spending"] {
         assert_eq!(stage.run(&["query", &format!("SELECT * FROM {view}")]).worked(), "no rows\n", "{view}");
     }
     let stats = stage.json(&["stats"]);

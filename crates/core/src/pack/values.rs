@@ -17,8 +17,8 @@ use crate::id::{CallId, EvaluationId, ReservationId, SessionId};
 use crate::message::{Large, PolicyName};
 use crate::object::{ObjectId, ObjectRef};
 use crate::payload::{
-    CallVerdict, Effect, EvaluationOutcome, Finish, IdempotencyKey, OmittedFile, WorkspaceRevision,
-    WorkspaceRoot,
+    CallChanges, CallVerdict, Effect, EvaluationOutcome, Finish, IdempotencyKey, OmittedFile,
+    WorkspaceRevision, WorkspaceRoot,
 };
 use crate::time::Timestamp;
 
@@ -337,7 +337,7 @@ packed_structs! {
     Reservation { id, amounts }
 }
 
-packed_as_json!(Value, Map<String, Value>);
+packed_as_json!(Value, Map<String, Value>, CallChanges);
 
 #[cfg(test)]
 mod tests {

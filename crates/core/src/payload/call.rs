@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::changes::CallChanges;
 use super::effect::Effect;
 use crate::budget::{Amounts, Reservation};
 use crate::digest::Digest;
@@ -184,6 +185,10 @@ pub struct CallFinished {
     /// listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<OmittedFile>,
+    /// The paths in which the files before the call differ from those after it, or from the rescue. None for calls of
+    /// older versions, calls that changed nothing, and those whose files could not be compared: the roots say the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<CallChanges>,
     /// Duration of the call, in microseconds.
     pub elapsed_micros: u64,
     /// One-line summary of the result, for lists.
@@ -204,6 +209,7 @@ impl CallFinished {
             coverage: None,
             rescue: None,
             left_out: Vec::new(),
+            changes: None,
             elapsed_micros: 0,
             summary: None,
             extra: Extra::default(),

@@ -4,6 +4,7 @@
 //! types that the two share. They are public as part of [`journal`](crate::journal).
 
 mod call;
+mod changes;
 mod effect;
 mod evaluation;
 mod finish;
@@ -17,6 +18,7 @@ pub use call::{
     BudgetCharged, CallFinished, CallStarted, CallVerdict, IdempotencyKey, OmittedFile, ProcessStarted,
     RequestStarted, StepFinished, WorkspaceRevision, WorkspaceRoot,
 };
+pub use changes::{CallChanges, ChangeCounts, ChangeKind, ChangedPath, FileContent};
 pub use effect::{Effect, Recovery};
 pub use evaluation::{
     EvaluationFailure, EvaluationFinished, EvaluationOutcome, EvaluationResumed, EvaluationStarted,

@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use super::{FilePath, Filesystem, MergedCapture, StoreError, WorkspaceMerge};
 use crate::code::ErrorCode;
 use crate::id::SessionId;
-use crate::journal::WorkspaceRoot;
+pub use crate::journal::ChangeKind;
+use crate::journal::{CallChanges, ChangedPath, WorkspaceRoot};
 use crate::object::{Object, ObjectId};
 use crate::session::BoxError;
 
@@ -26,6 +27,11 @@ pub trait Objects: Send + Sync {
 
     /// Returns whether an object is stored.
     fn contains(&self, id: ObjectId) -> Result<bool, BoxError>;
+
+    /// Returns the length of the content of an object in bytes, if it is stored.
+    fn length(&self, id: ObjectId) -> Result<Option<u64>, BoxError> {
+        Ok(self.get(id)?.map(|object| object.bytes().len() as u64))
+    }
 
     /// Returns whether a redaction removed the content of an object.
     fn is_redacted(&self, id: ObjectId) -> Result<bool, BoxError> {
@@ -95,6 +101,13 @@ impl Objects for ObjectOverlay<'_> {
 
     fn contains(&self, id: ObjectId) -> Result<bool, BoxError> {
         Ok(self.new.contains_key(&id) || self.stored.contains(id)?)
+    }
+
+    fn length(&self, id: ObjectId) -> Result<Option<u64>, BoxError> {
+        match self.new.get(&id) {
+            Some(object) => Ok(Some(object.bytes().len() as u64)),
+            None => self.stored.length(id),
+        }
     }
 
     fn is_redacted(&self, id: ObjectId) -> Result<bool, BoxError> {
@@ -229,6 +242,15 @@ pub trait Workspace: Send + Sync {
 
     /// Returns the differences between two states, by path.
     fn diff(&self, from: WorkspaceRoot, to: WorkspaceRoot) -> Result<Vec<PathChange>, WorkspaceError>;
+
+    /// Returns the changes between two states as a call records them. `brought` are objects of the states that may not be
+    /// stored yet.
+    fn changes(
+        &self,
+        from: WorkspaceRoot,
+        to: WorkspaceRoot,
+        brought: &[Object],
+    ) -> Result<CallChanges, WorkspaceError>;
 }
 
 /// A captured state of a workspace.
@@ -396,18 +418,10 @@ pub struct PathChange {
     pub change: ChangeKind,
 }
 
-/// Kind of difference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ChangeKind {
-    /// The path was added.
-    Added,
-    /// Content or kind changed.
-    Modified,
-    /// Only the mode changed.
-    Mode,
-    /// The path was deleted.
-    Deleted,
+impl From<&ChangedPath> for PathChange {
+    fn from(changed: &ChangedPath) -> Self {
+        Self { path: changed.path.clone(), change: changed.change }
+    }
 }
 
 /// A workspace refused an operation, or failed.

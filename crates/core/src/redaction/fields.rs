@@ -12,11 +12,11 @@
 
 use crate::journal::{
     ApplyFinished, ApplyStarted, BudgetCharged, CallFinished, CallStarted, CarriedCall, CarriedEvaluation,
-    EvaluationFailure, EvaluationFinished, EvaluationResumed, EvaluationStarted, InnerMessage, Note,
-    ObjectRedacted, OmittedFile, PauseResolved, ProcessStarted, ProgramStarted, Provenance, ProviderSidecar,
-    RecordsRedacted, RequestFailed, RequestFinished, RequestStarted, ResourceChanged, SessionCreated,
-    SessionPaused, SessionRewound, SessionStopped, SortedFields, StepFinished, TaskFinished, TurnFinished,
-    WorkspaceIsolated, WorkspaceObserved, WorkspaceRoot,
+    ChangeCounts, ChangedPath, EvaluationFailure, EvaluationFinished, EvaluationResumed, EvaluationStarted,
+    FileContent, InnerMessage, Note, ObjectRedacted, OmittedFile, PauseResolved, ProcessStarted, ProgramStarted,
+    Provenance, ProviderSidecar, RecordsRedacted, RequestFailed, RequestFinished, RequestStarted,
+    ResourceChanged, SessionCreated, SessionPaused, SessionRewound, SessionStopped, SortedFields, StepFinished,
+    TaskFinished, TurnFinished, WorkspaceIsolated, WorkspaceObserved, WorkspaceRoot,
 };
 use crate::message::{MediaPart, Message, OptionCall, OptionResult, Parts, TextPart};
 use crate::session::{StoredChange, StoredSlice};
@@ -99,7 +99,8 @@ fields! {
     StepFinished { names: [name], free: [value], rest: [call_id] }
     ProcessStarted { names: [started, boot], free: [], rest: [call_id, program, group] }
     CallFinished {
-        names: [], free: [], rest: [call_id, outcome, root, coverage, rescue, left_out, elapsed_micros, summary]
+        names: [], free: [],
+        rest: [call_id, outcome, root, coverage, rescue, left_out, changes, elapsed_micros, summary]
     }
     ResourceChanged { names: [name], free: [], rest: [state] }
     BudgetCharged { names: [], free: [], rest: [reservation, amounts] }
@@ -129,3 +130,6 @@ fields! {
 const _: fn(&WorkspaceRoot) = |WorkspaceRoot { tree: _, manifest: _ }| {};
 const _: fn(&ObjectRedacted) = |ObjectRedacted { object: _, replacement: _ }| {};
 const _: fn(&OmittedFile) = |OmittedFile { path: _, bytes: _ }| {};
+const _: fn(&ChangedPath) = |ChangedPath { path: _, change: _, before: _, after: _ }| {};
+const _: fn(&FileContent) = |FileContent { object: _, bytes: _ }| {};
+const _: fn(&ChangeCounts) = |ChangeCounts { added: _, modified: _, mode: _, deleted: _ }| {};

@@ -3,6 +3,7 @@
 
 mod batches;
 mod caches;
+mod call_changes;
 mod conversation;
 mod drafts;
 mod encoding;

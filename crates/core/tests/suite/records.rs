@@ -8,10 +8,11 @@ use backstitch_core::budget::{Amounts, Limits, Reservation};
 use backstitch_core::digest::Digest;
 use backstitch_core::id::{EvaluationId, MessageId, ReservationId, SessionId};
 use backstitch_core::journal::{
-    AfterFailure, ApplyFinished, ApplyStarted, BudgetCharged, CallFinished, CallStarted, CallVerdict,
-    Decision, Effect, EvaluationFailure, EvaluationFinished, EvaluationOutcome, EvaluationResumed,
-    EvaluationStarted, Finish, IdempotencyKey, InnerMessage, Note, ObjectRedacted, ObservationCause,
-    OmittedFile, Origin, PauseReason, PauseResolved, Point, Position, ProcessStarted, ProgramStarted,
+    AfterFailure, ApplyFinished, ApplyStarted, BudgetCharged, CallChanges, CallFinished, CallStarted,
+    CallVerdict, ChangeCounts, ChangeKind, ChangedPath, Decision, Effect, EvaluationFailure,
+    EvaluationFinished, EvaluationOutcome, EvaluationResumed, EvaluationStarted, FileContent, Finish,
+    IdempotencyKey, InnerMessage, Note, ObjectRedacted, ObservationCause, OmittedFile, Origin,
+    PauseReason, PauseResolved, Point, Position, ProcessStarted, ProgramStarted,
     ProviderSidecar, Record, RecordBody, RecordsRedacted, RequestFailed, RequestFinished, RequestStarted,
     ResourceChanged, Role, SessionCreated, SessionPaused, SessionRewound, SessionStopped, StepFinished,
     StopReason, TaskFinished, TurnFinished, WorkspaceIsolated, WorkspaceObserved, WorkspaceRoot,
@@ -266,12 +267,27 @@ fn call_started() -> impl Strategy<Value = CallStarted> {
     )
 }
 
+fn call_changes() -> impl Strategy<Value = CallChanges> {
+    let kinds = vec![ChangeKind::Added, ChangeKind::Modified, ChangeKind::Mode, ChangeKind::Deleted];
+    let content = || option::of((object_id(), option::of(any::<u64>())));
+    let paths = (text(), select(kinds), content(), content()).prop_map(|(path, change, before, after)| {
+        let [before, after] = [before, after].map(|of| of.map(|(object, bytes)| FileContent { object, bytes }));
+        ChangedPath { path, change, before, after }
+    });
+    let counts = any::<[u64; 4]>().prop_map(|[added, modified, mode, deleted]| {
+        CallChanges::Counts(ChangeCounts { added, modified, mode, deleted })
+    });
+    prop_oneof![vec(paths, 0..3).prop_map(CallChanges::Paths), counts]
+}
+
 fn call_finished() -> impl Strategy<Value = CallFinished> {
     let outcome = select(vec![CallVerdict::Succeeded, CallVerdict::Failed]);
     let left_out = (text(), option::of(any::<u64>())).prop_map(|(path, bytes)| OmittedFile { path, bytes });
     let roots = (option::of(root()), option::of(object_id()), option::of(root()), vec(left_out, 0..3));
-    (call_id(), outcome, roots, any::<u64>(), option::of(text()), extra()).prop_map(
-        |(call_id, outcome, (root, coverage, rescue, left_out), elapsed_micros, summary, extra)| {
+    let files = (roots, option::of(call_changes()));
+    (call_id(), outcome, files, any::<u64>(), option::of(text()), extra()).prop_map(
+        |(call_id, outcome, files, elapsed_micros, summary, extra)| {
+            let ((root, coverage, rescue, left_out), changes) = files;
             CallFinished {
                 call_id,
                 outcome,
@@ -279,6 +295,7 @@ fn call_finished() -> impl Strategy<Value = CallFinished> {
                 coverage,
                 rescue,
                 left_out,
+                changes,
                 elapsed_micros,
                 summary,
                 extra,

@@ -16,7 +16,7 @@ mod reach;
 mod stored;
 mod tree;
 
-pub use diff::diff;
+pub use diff::{changes, diff};
 pub use git_names::{git_refuses, is_attributes, is_modules};
 pub use graft::{GraftedRoot, graft, grafted};
 pub use manifest::{Manifest, ManifestError, RefusedEntry};

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use backstitch_core::journal::WorkspaceRoot;
+use backstitch_core::journal::{CallChanges, WorkspaceRoot};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{
     FilePath, Filesystem, GraftedCapture, ObjectOverlay, Objects, PathChange, RestoreReport, Workspace,
@@ -13,7 +13,7 @@ use backstitch_core::ports::{
 use super::capture::Capture;
 use super::restore::Restore;
 use super::{MemoryFiles, MemoryFilesystem};
-use crate::format::{check_complete, diff, grafted};
+use crate::format::{changes, check_complete, diff, grafted};
 
 /// Maximum number of remembered ids. Beyond it, the store is asked again.
 const MOST_REMEMBERED: usize = 1024 * 1024;
@@ -132,5 +132,14 @@ impl Workspace for MemoryWorkspace {
 
     fn diff(&self, from: WorkspaceRoot, to: WorkspaceRoot) -> Result<Vec<PathChange>, WorkspaceError> {
         diff(&*self.objects, from, to)
+    }
+
+    fn changes(
+        &self,
+        from: WorkspaceRoot,
+        to: WorkspaceRoot,
+        brought: &[Object],
+    ) -> Result<CallChanges, WorkspaceError> {
+        changes(&ObjectOverlay::new(brought.iter().cloned(), &*self.objects), from, to)
     }
 }

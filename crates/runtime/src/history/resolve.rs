@@ -189,6 +189,9 @@ impl LiveSession {
         objects: Vec<Object>,
     ) -> Result<()> {
         let spent = charge_for(self, call).await?;
+        let before = call.intent.as_ref().and_then(|intent| intent.record.root);
+        let after = files.map(|files| files.root).or(rescue);
+        let changes = self.changes_between(before, after, &objects).await?;
         let left = match outcome {
             CallVerdict::Succeeded => self.resources_left_by(call).await?,
             CallVerdict::Failed => Vec::new(),
@@ -209,6 +212,7 @@ impl LiveSession {
                 root: files.map(|files| files.root),
                 coverage: files.and_then(|files| files.coverage),
                 rescue,
+                changes,
                 summary: Some("its outcome was decided".to_owned()),
                 ..CallFinished::new(call.call_id, outcome)
             });

@@ -4,10 +4,10 @@
 //! restored, the session is poisoned: it does not continue until a person decides.
 
 use backstitch_core::journal::{
-    ObservationCause, Position, RecordBody, WorkspaceObserved, WorkspaceRevision, WorkspaceRoot,
+    CallChanges, ObservationCause, Position, RecordBody, WorkspaceObserved, WorkspaceRevision, WorkspaceRoot,
 };
 use backstitch_core::object::Object;
-use backstitch_core::ports::{WorkspaceCapture, WorkspaceError};
+use backstitch_core::ports::{Workspace, WorkspaceCapture, WorkspaceError};
 use backstitch_core::view::JournalView;
 use backstitch_filesystem::format::{Manifest, empty_tree};
 
@@ -44,6 +44,20 @@ impl LiveSession {
             workspace.capture()
         };
         blocking(capture).await.map(Some)
+    }
+
+    /// Returns what changed between two states of the files. `brought` are objects that may not be stored yet.
+    pub(crate) async fn changes_between(
+        &self,
+        from: Option<WorkspaceRoot>,
+        to: Option<WorkspaceRoot>,
+        brought: &[Object],
+    ) -> Result<Option<CallChanges>> {
+        let (Some(workspace), Some((from, to))) = (self.workspace.clone(), from.zip(to)) else {
+            return Ok(None);
+        };
+        let brought = brought.to_vec();
+        blocking(move || Ok(changes_between(&*workspace, from, to, &brought))).await
     }
 
     /// Restores the files. `rescue` is the position at which their current state is recorded.
@@ -242,6 +256,21 @@ pub(crate) fn recorded(captured: WorkspaceCapture) -> (WorkspaceRevision, Vec<Ob
     let files = WorkspaceRevision { root, coverage: coverage.as_ref().map(Object::id) };
     objects.extend(coverage);
     (files, objects)
+}
+
+/// Returns what changed between two states, as the end of a call records it; `None` if nothing did. Changes that cannot be
+/// compared are left out, because they only repeat what the roots say.
+pub(crate) fn changes_between(
+    workspace: &dyn Workspace,
+    from: WorkspaceRoot,
+    to: WorkspaceRoot,
+    brought: &[Object],
+) -> Option<CallChanges> {
+    if from == to {
+        return None;
+    }
+    let compared = workspace.changes(from, to, brought);
+    compared.inspect_err(|error| tracing::warn!(%error, "the changes of a call could not be listed")).ok()
 }
 
 /// Runs work with files on a thread where it may block.

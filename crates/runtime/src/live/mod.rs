@@ -46,7 +46,7 @@ use tokio_util::task::TaskTracker;
 pub(crate) use build::{Commit, Durable};
 pub use children::latest_files;
 pub(crate) use children::{charge_for, depth, has_files, is_withdrawn, still_waits};
-pub(crate) use files::{RESCUE_BYTES, blocking, recorded};
+pub(crate) use files::{RESCUE_BYTES, blocking, changes_between, recorded};
 pub use load::{SnapshotState, check_snapshot, fold_view, load_view, read_records};
 pub(crate) use load::{creation_of, find_view};
 pub use repositories::RepositoriesChanged;

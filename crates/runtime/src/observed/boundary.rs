@@ -35,7 +35,7 @@ impl ObservedSession {
         remark: Option<&str>,
         objects: &dyn Objects,
     ) -> Result<Option<ObservedBoundary>> {
-        let Some(SeenFiles { files, objects: new }) = self.capture().await? else { return Ok(None) };
+        let Some(SeenFiles { files, objects: new, .. }) = self.capture().await? else { return Ok(None) };
         let view = self.live.view().await;
         let known = view.files();
         if known.is_some_and(|known| known.root == files.root) && view.owed_files().is_none() {

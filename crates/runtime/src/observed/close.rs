@@ -69,11 +69,14 @@ impl EndedCalls {
                 commit
                     .push(Note::new(GAP, format!("{name} has no reported end; its files are those of now")));
             }
+            let before = call.intent.as_ref().and_then(|intent| intent.record.root);
+            let changes = seen.zip(before).and_then(|(seen, before)| seen.changes.get(&before).cloned());
             let (payload, summary) = payload(id, &name, outcome);
             commit.say(call.evaluation_id, turn, result_message(payload, Some(turn)))?;
             commit.push(CallFinished {
                 root: seen.map(|seen| seen.files.root),
                 coverage: seen.and_then(|seen| seen.files.coverage),
+                changes,
                 elapsed_micros: elapsed.unwrap_or_else(|| u64::try_from(since).unwrap_or(u64::MAX)),
                 summary: Some(summary),
                 ..CallFinished::new(id, CallVerdict::Succeeded)

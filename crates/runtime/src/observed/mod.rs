@@ -22,13 +22,14 @@ mod close;
 mod engine;
 mod record;
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use backstitch_core::id::{CallId, EvaluationId, SessionId};
 use backstitch_core::journal::{
-    CallStarted, Decision, Effect, EvaluationFinished, EvaluationOutcome, EvaluationStarted, Note,
-    ObservationCause, RecordBody, WorkspaceObserved, WorkspaceRevision,
+    CallChanges, CallStarted, Decision, Effect, EvaluationFinished, EvaluationOutcome, EvaluationStarted,
+    Note, ObservationCause, RecordBody, WorkspaceObserved, WorkspaceRevision, WorkspaceRoot,
 };
 use backstitch_core::message::{Large, MessageBuilder, OptionCall, PolicyName, RoleHint};
 use backstitch_core::object::Object;
@@ -67,6 +68,8 @@ pub struct ObservedSession {
 struct SeenFiles {
     files: WorkspaceRevision,
     objects: Vec<Object>,
+    /// What changed since the roots before calls that are open.
+    changes: HashMap<WorkspaceRoot, CallChanges>,
 }
 
 impl ObservedSession {
@@ -136,7 +139,7 @@ impl ObservedSession {
 
     /// Records the end of a call, with the files after it.
     pub async fn record_call_end(&self, call: ObservedCall, result: ObservedResult) -> Result<()> {
-        let seen = self.capture().await?;
+        let seen = self.capture_end().await?;
         let id = self.call_id(&call.id).await;
         let known = self.live.view().await.call(id).map(|call| (call.is_open(), call.evaluation_id));
         if known.is_none() {
@@ -172,7 +175,7 @@ impl ObservedSession {
 
     /// Closes the calls that are open: all of them, or those of one sub-agent. Records changed files.
     pub async fn barrier(&self, agent: Option<&str>) -> Result<()> {
-        let seen = self.capture().await?;
+        let seen = self.capture_end().await?;
         self.live
             .commit(|commit| {
                 let closing = match agent {
@@ -205,7 +208,7 @@ impl ObservedSession {
 
     /// Closes all open calls with the files as they are now, in the commit of what comes next.
     async fn close_calls(&self) -> Result<()> {
-        let seen = self.capture().await?;
+        let seen = self.capture_end().await?;
         self.hold(|commit| {
             EndedCalls::all(commit.view()).record(commit, seen.as_ref())?;
             Self::record_drift(commit, seen);
@@ -245,7 +248,21 @@ impl ObservedSession {
 
     async fn capture(&self) -> Result<Option<SeenFiles>> {
         let seen = self.live.capture_files().await?.map(recorded);
-        Ok(seen.map(|(files, objects)| SeenFiles { files, objects }))
+        Ok(seen.map(|(files, objects)| SeenFiles { files, objects, changes: HashMap::new() }))
+    }
+
+    /// Captures the files where calls may end, with what changed since the start of each call that is open.
+    async fn capture_end(&self) -> Result<Option<SeenFiles>> {
+        let Some(mut seen) = self.capture().await? else { return Ok(None) };
+        let view = self.live.view().await;
+        let open = view.calls().filter(|call| call.is_open());
+        let roots: HashSet<WorkspaceRoot> = open.filter_map(|call| call.intent.as_ref()?.record.root).collect();
+        for before in roots {
+            let after = Some(seen.files.root);
+            let changes = self.live.changes_between(Some(before), after, &seen.objects).await?;
+            seen.changes.extend(changes.map(|changes| (before, changes)));
+        }
+        Ok(Some(seen))
     }
 
     /// Commits together with the next commit that has to be durable.
@@ -260,7 +277,7 @@ impl ObservedSession {
 
     /// Records files that differ from those of the journal.
     fn record_drift(commit: &mut Commit<'_>, seen: Option<SeenFiles>) {
-        let Some(SeenFiles { files, objects }) = seen else { return };
+        let Some(SeenFiles { files, objects, .. }) = seen else { return };
         let (view, mut known) = (commit.view(), commit.view().files());
         // Calls that this commit closes have the same files.
         let closes = commit.batch().bodies().iter().any(|body| matches!(body, RecordBody::CallFinished(_)));

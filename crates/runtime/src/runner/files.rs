@@ -18,7 +18,7 @@
 
 use std::sync::Arc;
 
-use backstitch_core::journal::{OmittedFile, WorkspaceRevision};
+use backstitch_core::journal::{CallChanges, OmittedFile, WorkspaceRevision};
 use backstitch_core::object::Object;
 use backstitch_core::ports::{
     GuardMode, GuardOutcome, RepositoryChange, RestoreReport, UncoveredPath, Workspace,
@@ -29,7 +29,7 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 use super::{Attempt, ToolRunner};
 use crate::agent::SubAgent;
 use crate::error::Result;
-use crate::live::{CapturedResource, blocking, recorded};
+use crate::live::{CapturedResource, blocking, changes_between, recorded};
 
 /// The most omitted files of a rescue that are listed.
 const MOST_LISTED: usize = 1_000;
@@ -51,6 +51,8 @@ pub(super) enum Hold {
 pub(super) struct FilesAfter {
     pub(super) files: WorkspaceRevision,
     pub(super) objects: Vec<Object>,
+    /// What the call changed.
+    pub(super) changes: Option<CallChanges>,
     /// Changes of what git executes.
     pub(super) repositories: Vec<RepositoryChange>,
 }
@@ -61,6 +63,8 @@ pub(super) struct Rescue {
     /// `None` if they did not change.
     pub(super) files: Option<WorkspaceRevision>,
     pub(super) objects: Vec<Object>,
+    /// What the call changed.
+    pub(super) changes: Option<CallChanges>,
     pub(super) left_out: Vec<OmittedFile>,
     /// Paths that are not covered, or that the restore left alone. A rollback does not undo changes of them.
     pub(super) not_restored: Vec<UncoveredPath>,
@@ -132,14 +136,15 @@ impl Hold {
         blocking(move || {
             let mut captured = workspace.capture_covering(before.coverage)?;
             // New repositories are known from the capture.
-            let changes = workspace.check_repositories(mode)?;
-            if changes.iter().any(|change| change.outcome != GuardOutcome::Kept) {
+            let repositories = workspace.check_repositories(mode)?;
+            if repositories.iter().any(|change| change.outcome != GuardOutcome::Kept) {
                 let objects = captured.objects;
                 captured = workspace.capture_covering(before.coverage)?;
                 captured.objects.extend(objects);
             }
             let (files, objects) = recorded(captured);
-            Ok(Some(FilesAfter { files, objects, repositories: changes }))
+            let changes = changes_between(&*workspace, before.root, files.root, &objects);
+            Ok(Some(FilesAfter { files, objects, changes, repositories }))
         })
         .await
     }
@@ -161,9 +166,11 @@ impl Hold {
             }
             let left_out = found.left_out.into_iter().take(MOST_LISTED);
             let (files, objects) = recorded(found.captured);
+            let changes = changes_between(&*workspace, before.root, files.root, &objects);
             Ok(Rescue {
                 files: Some(files),
                 objects,
+                changes,
                 left_out: left_out.map(|one| OmittedFile { path: one.path, bytes: one.bytes }).collect(),
                 not_restored,
                 ..Rescue::default()

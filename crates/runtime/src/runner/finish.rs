@@ -7,7 +7,8 @@ use backstitch_core::budget::Amounts;
 use backstitch_core::crash_point;
 use backstitch_core::extra::Extra;
 use backstitch_core::journal::{
-    BudgetCharged, CallFinished, CallVerdict, Effect, InnerMessage, PauseReason, WorkspaceRevision,
+    BudgetCharged, CallChanges, CallFinished, CallVerdict, Effect, InnerMessage, PauseReason,
+    WorkspaceRevision,
 };
 use backstitch_core::message::{Message, Retry};
 use backstitch_core::object::Object;
@@ -30,6 +31,8 @@ pub(super) struct FinalBatch {
     pub(super) message: Option<Message>,
     pub(super) message_text: String,
     pub(super) after: Option<WorkspaceRevision>,
+    /// The paths that the call changed, whether they are kept or rolled back.
+    pub(super) changes: Option<CallChanges>,
     /// Objects to store with the files after the call.
     pub(super) objects: Vec<Object>,
     pub(super) rescue: Rescue,
@@ -42,11 +45,20 @@ impl FinalBatch {
     pub(super) fn failed(
         message: Option<Message>,
         message_text: String,
-        rescue: Rescue,
+        mut rescue: Rescue,
         note: Option<RepositoriesChanged>,
     ) -> Self {
-        let outcome = CallVerdict::Failed;
-        Self { outcome, message, message_text, after: None, objects: Vec::new(), rescue, note, pause: None }
+        Self {
+            outcome: CallVerdict::Failed,
+            message,
+            message_text,
+            after: None,
+            changes: rescue.changes.take(),
+            objects: Vec::new(),
+            rescue,
+            note,
+            pause: None,
+        }
     }
 }
 
@@ -142,6 +154,7 @@ impl ToolRunner {
                 coverage: ending.after.or(ending.rescue.files).and_then(|files| files.coverage),
                 rescue: ending.rescue.files.map(|files| files.root),
                 left_out: ending.rescue.left_out,
+                changes: ending.changes,
                 elapsed_micros: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
                 summary: Some(message_text),
                 ..CallFinished::new(call.call_id, ending.outcome)

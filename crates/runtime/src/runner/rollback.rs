@@ -229,6 +229,7 @@ impl ToolRunner {
                     coverage: rescue.files.and_then(|files| files.coverage),
                     rescue: rescue.files.map(|files| files.root),
                     left_out: rescue.left_out,
+                    changes: rescue.changes,
                     elapsed_micros: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
                     summary: Some(result::summary(&why)),
                     ..CallFinished::new(started.call.call_id, CallVerdict::Failed)

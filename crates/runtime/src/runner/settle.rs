@@ -67,11 +67,11 @@ impl ToolRunner {
             }
         }
         crash_point!("call.files_captured");
-        let (after, mut objects, note) = match captured {
-            Some(FilesAfter { files, objects, repositories }) => {
-                (Some(files), objects, RepositoriesChanged::of_call(repositories))
+        let (after, mut objects, changes, note) = match captured {
+            Some(FilesAfter { files, objects, changes, repositories }) => {
+                (Some(files), objects, changes, RepositoriesChanged::of_call(repositories))
             }
-            None => (None, Vec::new(), None),
+            None => (None, Vec::new(), None, None),
         };
         if let Some(changed) = &note {
             let line_break = if result.message.is_empty() { "" } else { "\n" };
@@ -84,6 +84,7 @@ impl ToolRunner {
             message: Some(result::success(&started.call, result)),
             message_text,
             after,
+            changes,
             objects,
             rescue: Rescue::default(),
             note,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use backstitch_core::journal::{Effect, RecordBody, WorkspaceRoot};
+use backstitch_core::journal::{CallChanges, Effect, RecordBody, WorkspaceRoot};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{
     Filesystem, PathChange, RestoreReport, Workspace, WorkspaceCapture, WorkspaceError, WriteMode,
@@ -74,6 +74,15 @@ impl Workspace for Flaky {
 
     fn diff(&self, from: WorkspaceRoot, to: WorkspaceRoot) -> Result<Vec<PathChange>, WorkspaceError> {
         self.files.diff(from, to)
+    }
+
+    fn changes(
+        &self,
+        from: WorkspaceRoot,
+        to: WorkspaceRoot,
+        brought: &[Object],
+    ) -> Result<CallChanges, WorkspaceError> {
+        self.files.changes(from, to, brought)
     }
 }
 

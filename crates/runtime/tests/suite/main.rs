@@ -8,6 +8,7 @@ mod attempts;
 mod boundaries;
 mod callers;
 mod captures;
+mod changes;
 mod checkpoints;
 mod commits;
 mod compensating;

@@ -208,6 +208,11 @@ impl Objects for SqliteStore {
         Ok(presence == Presence::Stored)
     }
 
+    fn length(&self, id: ObjectId) -> Result<Option<u64>, BoxError> {
+        let size = self.readers.with(|connection| objects::stored_size(connection, id))?;
+        Ok(size.map(|size| size.length))
+    }
+
     fn is_redacted(&self, id: ObjectId) -> Result<bool, BoxError> {
         let presence = self.readers.with(|connection| objects::presence(connection, id))?;
         Ok(presence == Presence::Redacted)

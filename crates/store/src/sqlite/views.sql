@@ -191,3 +191,39 @@ FROM (
     FROM temp.records
 )
 WHERE kind = 'budget_charged';
+
+CREATE TEMP VIEW changes AS
+SELECT
+    records.session AS session,
+    records.position AS position,
+    records.at AS at,
+    records.data ->> '$.call_id' AS call,
+    records.data ->> '$.outcome' = 'succeeded' AS is_kept,
+    changed.value ->> '$.file' AS path,
+    changed.value ->> '$.change' AS change,
+    changed.value ->> '$.before.bytes' AS bytes_before,
+    changed.value ->> '$.after.bytes' AS bytes_after,
+    changed.value ->> '$.before.object' AS object_before,
+    changed.value ->> '$.after.object' AS object_after,
+    1 AS paths
+FROM temp.records AS records
+JOIN json_each(records.data, '$.changes.paths') AS changed
+WHERE records.kind = 'call_finished'
+UNION ALL
+-- Too many to be listed.
+SELECT
+    session,
+    position,
+    at,
+    data ->> '$.call_id',
+    data ->> '$.outcome' = 'succeeded',
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    coalesce(data ->> '$.changes.counts.added', 0) + coalesce(data ->> '$.changes.counts.modified', 0)
+        + coalesce(data ->> '$.changes.counts.mode', 0) + coalesce(data ->> '$.changes.counts.deleted', 0)
+FROM temp.records
+WHERE kind = 'call_finished' AND data -> '$.changes.counts' IS NOT NULL;

@@ -376,6 +376,7 @@ fn mistakes_are_found() {
         (Fault::KeepsTheFirstSnapshot, "a_snapshot_replaces_the_one_before"),
         (Fault::InventsSessions, "an_unknown_session_is_not_found"),
         (Fault::RedactsNothing, "a_redacted_value_is_gone_from_records"),
+        (Fault::RedactsNothing, "changed_paths_are_redacted"),
         (Fault::RedactsNothing, "a_held_session_is_not_redacted"),
         (Fault::RemovesNothing, "a_removed_session_is_gone"),
         (Fault::RemovesForks, "a_session_with_forks_is_removed_only_with_them"),

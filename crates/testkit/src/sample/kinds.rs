@@ -7,8 +7,9 @@ use backstitch_core::digest::Digest;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{EvaluationId, IdStream};
 use backstitch_core::journal::{
-    AfterFailure, Batch, BudgetCharged, CallFinished, CallStarted, CallVerdict, Decision, Effect,
-    EvaluationFailure, EvaluationFinished, EvaluationOutcome, EvaluationResumed, EvaluationStarted, Finish,
+    AfterFailure, Batch, BudgetCharged, CallChanges, CallFinished, CallStarted, CallVerdict, ChangeKind,
+    ChangedPath, Decision, Effect, EvaluationFailure, EvaluationFinished, EvaluationOutcome,
+    EvaluationResumed, EvaluationStarted, FileContent, Finish,
     IdempotencyKey, InnerMessage, Note, ObjectRedacted, ObservationCause, OmittedFile, PauseReason,
     PauseResolved, Point, Position, ProcessStarted, ProgramStarted, ProviderSidecar, RecordsRedacted,
     RequestFailed, RequestFinished, RequestStarted, ResourceChanged, SessionPaused, SessionRewound,
@@ -148,6 +149,10 @@ pub fn every_kind() -> Journal {
                 coverage: Some(objects.file.id()),
                 rescue,
                 left_out: vec![OmittedFile { path: "yarn.bin".into(), bytes: Some(1 << 30) }],
+                changes: Some(CallChanges::new(vec![ChangedPath {
+                    after: Some(FileContent { object: objects.file.id(), bytes: Some(7) }),
+                    ..ChangedPath::new("hem.txt", ChangeKind::Added)
+                }])),
                 elapsed_micros: 12,
                 summary: Some("sewn".into()),
                 extra: extra.clone(),

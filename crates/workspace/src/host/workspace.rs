@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use backstitch_core::journal::WorkspaceRoot;
+use backstitch_core::journal::{CallChanges, WorkspaceRoot};
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{
     Access, Filesystem, GraftedCapture, GuardMode, MergedCapture, MovedBranch, ObjectOverlay, Objects,
@@ -384,5 +384,14 @@ impl Workspace for HostWorkspace {
 
     fn diff(&self, from: WorkspaceRoot, to: WorkspaceRoot) -> Result<Vec<PathChange>, WorkspaceError> {
         format::diff(&*self.objects, from, to)
+    }
+
+    fn changes(
+        &self,
+        from: WorkspaceRoot,
+        to: WorkspaceRoot,
+        brought: &[Object],
+    ) -> Result<CallChanges, WorkspaceError> {
+        format::changes(&ObjectOverlay::new(brought.iter().cloned(), &*self.objects), from, to)
     }
 }

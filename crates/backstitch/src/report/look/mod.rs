@@ -1,6 +1,7 @@
 //! What operations show of sessions and stores. They change nothing.
 
 mod call;
+mod changes;
 mod files;
 mod list;
 mod log;
@@ -11,6 +12,7 @@ mod usage;
 use serde_json::{Map, Value};
 
 pub use call::{CallAttempt, CallDecision, CallPause, CallReport, CallState, CallStep, ModelUsage};
+pub use changes::{ChangesReport, ChangingCall};
 pub use files::{ChangedFile, DiffReport, FileDetail, FileReport, MessageCounts};
 pub use list::{ListOptions, ListedSession, SessionList, UnreadableEntry};
 pub use log::{LogLine, QueryRow};

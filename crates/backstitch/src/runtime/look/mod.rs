@@ -5,6 +5,7 @@
 
 mod call;
 mod call_span;
+mod changes;
 mod files;
 mod list;
 mod log;

@@ -61,7 +61,9 @@ packed_structs! {
         call_id, evaluation_id, name, arguments, effect, idempotency_key, attempt, root, coverage,
         reservation, session, extra,
     }
-    CallFinished { call_id, outcome, root, coverage, rescue, left_out, elapsed_micros, summary, extra }
+    CallFinished {
+        call_id, outcome, root, coverage, rescue, left_out, changes, elapsed_micros, summary, extra,
+    }
     ProgramStarted { evaluation_id, turn, source, now, seed, memory, interpreter, inputs, extra }
     TaskFinished { evaluation_id, turn, path, task, value, extra }
     TurnFinished { evaluation_id, turn, data, extra }

@@ -90,6 +90,7 @@ macro_rules! store_properties {
             a_snapshot_is_saved_by_the_holder_only
             a_snapshot_stands_no_later_than_the_head
             a_redacted_value_is_gone_from_records
+            changed_paths_are_redacted
             large_content_is_redacted_by_a_copy
             files_are_redacted_and_names_are_reported
             a_redaction_concerns_the_whole_family

@@ -2,7 +2,8 @@
 
 use backstitch_core::id::{CallId, IdStream, SessionId};
 use backstitch_core::journal::{
-    Batch, InnerMessage, Note, Origin, Position, Record, RecordBody, WorkspaceObserved, WorkspaceRoot,
+    Batch, CallChanges, CallFinished, CallVerdict, ChangeKind, ChangedPath, FileContent, InnerMessage, Note,
+    Origin, Position, Record, RecordBody, WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::message::{Content, Large, Message, Part, PolicyName};
 use backstitch_core::object::Object;
@@ -91,6 +92,33 @@ pub(crate) fn a_redacted_value_is_gone_from_records(store: &dyn Store) {
     let RecordBody::Redacted(redacted) = &after[5].body else { panic!("{:?}", after[5]) };
     assert_eq!(redacted.positions, report.sessions[0].positions);
     assert_eq!(redacted.replacements, report.sessions[0].replacements);
+}
+
+/// The paths that a call changed lose the value like any text, and keep the ids of their contents.
+pub(crate) fn changed_paths_are_redacted(store: &dyn Store) {
+    let (root, objects) = files("a.txt", "cloth");
+    let content = FileContent { object: objects[0].id(), bytes: Some(5) };
+    let path =
+        |name: String| ChangedPath { after: Some(content), ..ChangedPath::new(name, ChangeKind::Added) };
+    let paths = vec![path("a.txt".to_owned()), path(format!("dir/{VALUE}.txt"))];
+    let finished = CallFinished {
+        root: Some(root),
+        changes: Some(CallChanges::new(paths)),
+        ..CallFinished::new(sample::ids(1).next(), CallVerdict::Succeeded)
+    };
+    let mut batch = Batch::at(sample::clock().now()).with(finished);
+    for object in objects {
+        batch.add_object(object);
+    }
+    let session = written(store, 1, Origin::Root, [batch]);
+    let report = redact(store, session, ErasureMode::Now).expect("a free session can be redacted");
+    assert_eq!(report.sessions[0].positions, [Position::new(1)]);
+    assert!(texts_of(store, session).iter().all(|text| !holds(text)));
+    let records = records(store, session);
+    let RecordBody::CallFinished(finished) = &records[1].body else { panic!("{:?}", records[1]) };
+    let paths = finished.changes.as_ref().and_then(CallChanges::paths).expect("the paths are listed");
+    let expected = [path("a.txt".to_owned()), path(format!("dir/{MARKER}.txt"))];
+    assert_eq!(paths, expected);
 }
 
 /// Large content is replaced by a copy without the value. The original stays as an id without content.

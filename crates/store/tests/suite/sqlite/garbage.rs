@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use backstitch_core::journal::{Batch, WorkspaceRoot};
+use backstitch_core::journal::{
+    Batch, CallChanges, CallFinished, ChangeKind, ChangedPath, FileContent, WorkspaceRoot,
+};
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{ClaimMode, GcMode, GcReport, Objects as _, Retention, Store as _, StoreError};
 use backstitch_core::time::Clock as _;
@@ -355,4 +357,36 @@ fn rules_for_a_tag_keep_everything_of_other_sessions() {
     gc(&store, Retention::keep_all().keep_boundaries(1).only_tagged("guard"));
     let kept = |roots: &[WorkspaceRoot]| roots.iter().filter(|root| is_whole(&store, **root)).count();
     assert_eq!((kept(&of_tagged), kept(&of_other)), (2, 4));
+}
+
+#[test]
+fn the_changed_paths_of_a_call_keep_no_content() {
+    let store = Temporary::new();
+    let mut agent = Agent::new(&store, 1);
+    let mut contents = Vec::new();
+    for index in 0..4 {
+        let text = format!("version {index} {}", "x".repeat(500));
+        let files = [("changes", text.as_str())];
+        let objects = Agent::objects(&files);
+        let content = objects[0].id();
+        let call = agent.start();
+        let changed = ChangedPath {
+            after: Some(FileContent { object: content, bytes: Some(text.len() as u64) }),
+            ..ChangedPath::new("changes/content", ChangeKind::Modified)
+        };
+        let root = Agent::root_of(&files);
+        let finished =
+            CallFinished { changes: Some(CallChanges::new(vec![changed])), ..succeeded(call, root) };
+        let mut batch = Batch::at(agent.at).with(finished);
+        objects.into_iter().for_each(|object| _ = batch.add_object(object));
+        agent.append(batch).unwrap();
+        agent.root = Some(root);
+        contents.push(content);
+    }
+    let lengths = || contents.iter().map(|id| store.length(*id).unwrap()).collect::<Vec<_>>();
+    assert_eq!(lengths(), [Some(510); 4]);
+    gc(&store, Retention::keep_all().keep_boundaries(0));
+    let kept: Vec<bool> = contents.iter().map(|id| store.contains(*id).unwrap()).collect();
+    assert_eq!(lengths(), [None, None, None, Some(510)]);
+    assert_eq!(kept, [false, false, false, true], "only the files of now");
 }

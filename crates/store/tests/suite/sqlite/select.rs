@@ -6,8 +6,13 @@ use backstitch_core::code::ErrorCode;
 use backstitch_store::SqliteStore;
 use backstitch_testkit::{block_on, sample};
 
+use super::agent::Agent;
 use super::support::Temporary;
-use backstitch_core::journal::{Position, RecordBody};
+use backstitch_core::journal::{
+    Batch, CallChanges, CallFinished, CallVerdict, ChangeCounts, ChangeKind, ChangedPath, FileContent, Position,
+    RecordBody,
+};
+use backstitch_core::object::Object;
 use backstitch_core::ports::{
     ClaimMode, Owner, RowSink, SelectError, SelectLimits, SelectedRows, SqlValue, Store as _,
 };
@@ -94,7 +99,7 @@ fn views_show_what_was_recorded() {
     shown.sort();
     assert_eq!(shown, times);
     // Every column of every view can be read.
-    for view in ["sessions", "records", "messages", "calls", "requests", "spending"] {
+    for view in ["sessions", "records", "messages", "calls", "changes", "requests", "spending"] {
         let (rows, _) = select(&store, &format!("SELECT * FROM {view}")).unwrap();
         assert!(!rows.names.is_empty(), "{view}");
     }
@@ -103,7 +108,7 @@ fn views_show_what_was_recorded() {
 #[test]
 fn an_empty_store_has_empty_views() {
     let store = Temporary::new();
-    for view in ["sessions", "records", "messages", "calls", "requests", "spending"] {
+    for view in ["sessions", "records", "messages", "calls", "changes", "requests", "spending"] {
         let (rows, selected) = select(&store, &format!("SELECT * FROM {view}")).unwrap();
         assert_eq!((rows.rows.len(), selected.rows, selected.is_cut), (0, 0, false), "{view}");
     }
@@ -208,4 +213,44 @@ fn parameters_are_values() {
     assert_eq!(rows.names[0], "a");
     assert_eq!(rows.rows[0][..4], given);
     assert_eq!(rows.rows[0][4], SqlValue::Blob(vec![0, 0xff]));
+}
+
+#[test]
+fn changed_paths_are_rows_and_too_many_are_one_row() {
+    let store = Temporary::new();
+    let mut agent = Agent::new(&store, 1);
+    let content = |text: &str| {
+        let object = Object::blob(text.as_bytes().to_vec()).id();
+        Some(FileContent { object, bytes: Some(text.len() as u64) })
+    };
+    let listed = CallChanges::new(vec![
+        ChangedPath { after: content("hem"), ..ChangedPath::new("a/hem.txt", ChangeKind::Added) },
+        ChangedPath { before: content("old"), ..ChangedPath::new("b.txt", ChangeKind::Deleted) },
+    ]);
+    let counted = CallChanges::Counts(ChangeCounts { added: 300, deleted: 2, ..ChangeCounts::default() });
+    let ends = [
+        (CallVerdict::Succeeded, Some(listed.clone())),
+        (CallVerdict::Failed, Some(listed)),
+        (CallVerdict::Succeeded, Some(counted)),
+        (CallVerdict::Succeeded, None),
+    ];
+    for (verdict, changes) in ends {
+        let call = agent.start();
+        let finished = CallFinished { changes, ..CallFinished::new(call, verdict) };
+        agent.append(Batch::at(agent.at).with(finished)).unwrap();
+    }
+    let sql = "SELECT is_kept, path, change, bytes_before, bytes_after, paths FROM changes ORDER BY position, path";
+    let (rows, _) = select(&store, sql).unwrap();
+    let (text, number) = (|text: &str| SqlValue::Text(text.to_owned()), SqlValue::Integer);
+    let row = |is_kept: i64| {
+        let added =
+            vec![number(is_kept), text("a/hem.txt"), text("added"), SqlValue::Null, number(3), number(1)];
+        let deleted =
+            vec![number(is_kept), text("b.txt"), text("deleted"), number(3), SqlValue::Null, number(1)];
+        [added, deleted]
+    };
+    let mut counts = vec![SqlValue::Null; 6];
+    (counts[0], counts[5]) = (number(1), number(302));
+    let expected: Vec<_> = row(1).into_iter().chain(row(0)).chain([counts]).collect();
+    assert_eq!(rows.rows, expected);
 }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use backstitch_core::journal::{CallChanges, ChangeCounts};
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
-use backstitch_core::ports::{Objects, Recursion, WorkspaceError, WriteMode};
+use backstitch_core::ports::{ChangeKind, Objects, PathChange, Recursion, WorkspaceError, WriteMode};
 use backstitch_filesystem::FilePath;
 use backstitch_filesystem::format::decode_tree;
 
@@ -154,12 +155,33 @@ pub fn differences_are_reported(factory: Factory) {
         objects.store(&first);
         become_tree(&*subject, &to);
         let second = subject.workspace().capture().unwrap();
+        // What a call records is known before its objects are stored.
+        let changes = subject.workspace().changes(first.root, second.root, &second.objects).unwrap();
+        check_changes(&changes, &difference(&from, &to));
         objects.store(&second);
         let diff = |from, to| subject.workspace().diff(from, to).unwrap();
         assert_eq!(diff(first.root, second.root), difference(&from, &to));
         assert_eq!(diff(second.root, first.root), difference(&to, &from));
         assert_eq!(diff(second.root, second.root), []);
     });
+}
+
+/// Checks that changes list the same paths as a diff, with the contents and sizes that fit their kinds.
+fn check_changes(changes: &CallChanges, diff: &[PathChange]) {
+    assert_eq!(changes.counts(), ChangeCounts::of(diff.iter().map(|change| change.change)));
+    let Some(paths) = changes.paths() else { return };
+    let listed: Vec<_> = paths.iter().map(|path| (path.path.as_str(), path.change)).collect();
+    assert_eq!(listed, diff.iter().map(|change| (change.path.as_str(), change.change)).collect::<Vec<_>>());
+    for path in paths {
+        match path.change {
+            ChangeKind::Added => assert_eq!(path.before, None, "{path:?}"),
+            ChangeKind::Deleted => assert_eq!(path.after, None, "{path:?}"),
+            ChangeKind::Mode => assert_eq!(path.before, path.after, "{path:?}"),
+            // A link in place of a file may hold the same bytes.
+            ChangeKind::Modified => {}
+        }
+        assert!([path.before, path.after].iter().flatten().all(|content| content.bytes.is_some()), "{path:?}");
+    }
 }
 
 /// A restore with a missing object fails with the id of that object, and the files do not change.

@@ -6,8 +6,8 @@ use backstitch_runtime::{changes_line, is_observed};
 
 use crate::filesystem::format;
 use crate::id::CallId;
-use crate::journal::{CallStarted, Record, RecordBody, WorkspaceRoot};
-use crate::ports::Objects;
+use crate::journal::{CallChanges, CallStarted, Record, RecordBody, WorkspaceRoot};
+use crate::ports::{Objects, PathChange};
 use crate::view::JournalView;
 
 /// Files before the calls whose starts were read.
@@ -17,8 +17,8 @@ pub(super) struct CallFiles {
 }
 
 impl CallFiles {
-    /// Returns what the call of a record has changed, if the record is the end of one. A call whose files are not kept any
-    /// more has none.
+    /// Returns what the call of a record has changed, if the record is the end of one. Without recorded paths, a
+    /// call whose files are not kept any more has none.
     pub(super) fn changes(
         &mut self,
         objects: &dyn Objects,
@@ -33,7 +33,11 @@ impl CallFiles {
             RecordBody::CallFinished(finished) => {
                 let known = || root_before(&view.call(finished.call_id)?.intent.as_ref()?.record);
                 let before = self.before.remove(&finished.call_id).or_else(known)?;
-                let changes = format::diff(objects, before, finished.root?).ok()?;
+                let after = finished.root?;
+                let changes = match finished.changes.as_ref().and_then(CallChanges::paths) {
+                    Some(paths) => paths.iter().map(PathChange::from).collect(),
+                    None => format::diff(objects, before, after).ok()?,
+                };
                 (!changes.is_empty()).then(|| changes_line(&changes))
             }
             _ => None,

@@ -1,0 +1,166 @@
+//! The paths that the calls of a session changed.
+//!
+//! The end of a call lists them. Where it does not, because the call is older than that or changed too many, the files before
+//! and after it are compared, as long as they are stored. Records are never changed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use backstitch_runtime::{RuntimeError, read_records};
+
+use super::call::is_seen;
+use crate::filesystem::format;
+use crate::id::CallId;
+use crate::journal::{
+    CallChanges, CallFinished, CallStarted, CallVerdict, ChangeCounts, ChangedPath, Position, RecordBody,
+    WorkspaceRoot,
+};
+use crate::message::Content;
+use crate::ports::{FilePath, Objects};
+use crate::report::{ChangesReport, ChangingCall, Version};
+use crate::runtime::Runtime;
+use crate::view::JournalView;
+
+impl Runtime {
+    /// Lists what the calls of a session changed: all paths, or one and what is below it. A call whose paths are not known any
+    /// more may have changed any path, so it is always listed.
+    pub async fn changes(
+        &self,
+        view: &JournalView,
+        path: Option<&FilePath>,
+    ) -> Result<ChangesReport, RuntimeError> {
+        let session = view.session_id();
+        let mut calls = Vec::new();
+        let mut started: HashMap<CallId, Arc<CallStarted>> = HashMap::new();
+        let mut turns: HashMap<CallId, u64> = HashMap::new();
+        for record in read_records(&*self.store.store, session, Position::START, Some(view.head())).await? {
+            match &record.body {
+                RecordBody::MessageAppended(message) => {
+                    if let Content::OptionCall(call) = &message.message.content {
+                        turns.insert(call.invocation_id, message.turn);
+                    }
+                }
+                RecordBody::CallStarted(start) => drop(started.insert(start.call_id, start.clone())),
+                RecordBody::CallFinished(finished) => {
+                    let Some(start) = started.get(&finished.call_id) else { continue };
+                    let Some((counts, files)) = changes_of(&*self.store.objects, start.root, finished, path)
+                    else {
+                        continue;
+                    };
+                    calls.push(ChangingCall {
+                        call: start.call_id,
+                        tool: start.name.clone(),
+                        evaluation: start.evaluation_id,
+                        turn: turns.get(&start.call_id).copied().unwrap_or_default(),
+                        position: record.position,
+                        at: record.at,
+                        kept: finished.outcome == CallVerdict::Succeeded,
+                        visible: is_seen(view, record.position),
+                        counts,
+                        files,
+                    });
+                }
+                _ => {}
+            }
+        }
+        Ok(ChangesReport { v: Version, session, calls })
+    }
+}
+
+/// What a call changed, as far as it is known.
+type Changed = (Option<ChangeCounts>, Option<Vec<ChangedPath>>);
+
+/// Returns what a call changed at a path or below it; `None` if it changed nothing there.
+fn changes_of(
+    objects: &dyn Objects,
+    before: Option<WorkspaceRoot>,
+    finished: &CallFinished,
+    path: Option<&FilePath>,
+) -> Option<Changed> {
+    let roots = before.zip(finished.root.or(finished.rescue)).filter(|(before, after)| before != after);
+    let compared = |(before, after)| format::changes(objects, before, after).ok();
+    let changes = match &finished.changes {
+        Some(changes) => Some(changes.clone()),
+        // Without roots, or with equal ones, the call changed nothing.
+        None => compared(roots?),
+    };
+    let files = match (&changes, roots) {
+        (Some(CallChanges::Paths(paths)), _) => Some(paths.clone()),
+        (Some(CallChanges::Counts(_)), Some((before, after))) => all_paths(objects, before, after),
+        _ => None,
+    };
+    let Some(path) = path else { return Some((changes.map(|changes| changes.counts()), files)) };
+    let Some(mut files) = files else { return Some((None, None)) };
+    files.retain(|file| is_at_or_below(&file.path, path));
+    let counts = ChangeCounts::of(files.iter().map(|file| file.change));
+    (!files.is_empty()).then_some((Some(counts), Some(files)))
+}
+
+/// Lists paths that are too many for a record, without their contents.
+fn all_paths(
+    objects: &dyn Objects,
+    before: WorkspaceRoot,
+    after: WorkspaceRoot,
+) -> Option<Vec<ChangedPath>> {
+    let changes = format::diff(objects, before, after).ok()?;
+    Some(changes.into_iter().map(|change| ChangedPath::new(change.path, change.change)).collect())
+}
+
+fn is_at_or_below(file: &str, path: &FilePath) -> bool {
+    let path = path.as_str();
+    let below = file.strip_prefix(path);
+    path.is_empty() || below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use backstitch_store::MemoryStore;
+
+    use super::*;
+    use crate::filesystem::{MemoryFilesystem, MemoryWorkspace};
+    use crate::ports::{ChangeKind, Filesystem as _, ObjectOverlay, Workspace as _, WriteMode};
+
+    /// The end of a call of an older version, with the files before and after it.
+    #[test]
+    fn calls_without_recorded_paths_are_compared_as_long_as_their_files_are_stored() {
+        let store = Arc::new(MemoryStore::new());
+        let files = Arc::new(MemoryFilesystem::new());
+        let workspace = MemoryWorkspace::new(files.clone(), store.clone());
+        let before = workspace.capture().unwrap();
+        let coat: FilePath = "coat.txt".parse().unwrap();
+        files.write_bytes(&coat, b"cloth", WriteMode::Create).unwrap();
+        let after = workspace.capture().unwrap();
+        let objects = ObjectOverlay::new(before.objects.into_iter().chain(after.objects), &*store);
+        let call = "0198a7c0-5d6f-7a3b-9c1d-2e4f6a8b0c1d".parse().unwrap();
+        let old = CallFinished { root: Some(after.root), ..CallFinished::new(call, CallVerdict::Succeeded) };
+
+        let (counts, listed) = changes_of(&objects, Some(before.root), &old, None).unwrap();
+        assert_eq!(counts.map(|counts| counts.total()), Some(1));
+        let [added] = &listed.unwrap()[..] else { panic!("there is one path") };
+        assert_eq!((&*added.path, added.change), ("coat.txt", ChangeKind::Added));
+        assert_eq!(added.after.and_then(|content| content.bytes), Some(5));
+
+        // Counted paths are listed from the files.
+        let counts = ChangeCounts { added: 1, ..ChangeCounts::default() };
+        let counted = CallFinished { changes: Some(CallChanges::Counts(counts)), ..old.clone() };
+        let (_, listed) = changes_of(&objects, Some(before.root), &counted, Some(&coat)).unwrap();
+        assert_eq!(listed.unwrap().len(), 1);
+
+        // Files that are not stored any more say nothing, and equal ones that nothing changed.
+        assert_eq!(changes_of(&*store, Some(before.root), &old, Some(&coat)), Some((None, None)));
+        assert_eq!(changes_of(&*store, Some(before.root), &counted, None), Some((Some(counts), None)));
+        assert_eq!(changes_of(&objects, Some(after.root), &old, None), None);
+        assert_eq!(changes_of(&objects, None, &old, None), None);
+    }
+
+    #[test]
+    fn a_path_covers_itself_and_what_is_below_it() {
+        let path: FilePath = "src/cloth".parse().unwrap();
+        for (file, expected) in
+            [("src/cloth", true), ("src/cloth/hem.rs", true), ("src/clothing", false), ("src", false)]
+        {
+            assert_eq!(is_at_or_below(file, &path), expected, "{file}");
+        }
+        assert!(is_at_or_below("src", &FilePath::root()));
+    }
+}
