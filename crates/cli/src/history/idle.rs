@@ -75,7 +75,7 @@ impl IdleSession {
         let guarded = self.directory().filter(|_| GuardedSession::of(&self.view).is_some());
         let kept = guarded
             .map(|directory| KeptFiles { paths: kept_files(directory), objects: self.place.objects.clone() });
-        RewindOptions { files: self.files.clone(), kept, reason: None }
+        RewindOptions { files: self.files.clone(), kept, ..RewindOptions::default() }
     }
 
     /// Returns the directory of the files.

@@ -4,4 +4,5 @@ pub(crate) mod fork;
 pub(crate) mod idle;
 pub(crate) mod isolated;
 pub(crate) mod restores;
+pub(crate) mod scope;
 pub(crate) mod travel;

@@ -6,11 +6,12 @@ use backstitch::host::one_line;
 use backstitch::id::SessionId;
 use backstitch::ports::SessionQuery;
 use backstitch::report::RewindReport;
-use backstitch::{DiscardedEffect, HistoryStep, PointSpec, RewindOptions};
+use backstitch::{DiscardedEffect, HistoryStep, PointSpec, RewindOptions, RewindScope, RewoundFiles};
 use clap::Args;
 
 use super::idle::IdleSession;
 use super::restores::{self, RestoreCause, left_alone};
+use super::scope::{self, ScopeArguments, conflict_lines};
 use crate::common::Common;
 use crate::look::diff::named;
 use crate::open::definition::MovedTo;
@@ -31,9 +32,8 @@ pub(crate) struct Rewind {
     /// Reason, which the log shows. Default: none.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Rewind although the program of a guarded session may still change files.
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    scope: ScopeArguments,
     /// Restart the guarded program at this point. With a PROMPT it needs no terminal.
     #[arg(long = "continue", value_name = "PROMPT", num_args = 0..=1, require_equals = true)]
     continues: Option<Option<String>>,
@@ -48,17 +48,21 @@ impl Rewind {
     /// Rewinds a session to a point.
     pub(crate) fn to(session: SessionId, point: PointSpec, force: bool) -> Self {
         let (reason, continues, moved) = (None, None, MovedTo::default());
-        Self { session: session.to_string(), point, reason, force, continues, arguments: Vec::new(), moved }
+        let (session, scope) = (session.to_string(), ScopeArguments::forced(force));
+        Self { session, point, reason, scope, continues, arguments: Vec::new(), moved }
     }
 
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let mut opened = IdleSession::open(common, Some(&self.session), Some(&self.moved)).await?;
         self.check_program(&opened)?;
-        if !self.force {
+        if !self.scope.force {
             check_neighbours(&opened).await?;
         }
-        let options = RewindOptions { reason: self.reason, ..opened.options() };
+        let options = RewindOptions { reason: self.reason, scope: self.scope.scope(), ..opened.options() };
         let done = opened.place.runtime.step(opened.session, HistoryStep::To(self.point), options).await?;
+        if done.dry_run {
+            return Ok(planned(&done).print(common));
+        }
         opened.record_move().await?;
         let continues = continuation(&opened, self.continues.is_some()).await?;
         let prompt = self.continues.as_ref().and_then(Option::as_deref);
@@ -75,12 +79,12 @@ impl Rewind {
         if let Some(command) = CommandSession::of(&opened.view) {
             return match () {
                 () if self.continues.is_some() => Err(command.refusal()),
-                () if self.force => Ok(()),
+                () if self.scope.force => Ok(()),
                 () => command.check_quiet(&opened.place.directory),
             };
         }
         match GuardedSession::of(&opened.view) {
-            Some(_) if self.force => Ok(()),
+            Some(_) if self.scope.force => Ok(()),
             Some(guarded) => guarded.check_quiet(&opened.view),
             None if self.continues.is_some() => {
                 usage::refuse("`--continue` needs a guarded session; `resume` continues this one")
@@ -96,13 +100,19 @@ pub(crate) struct Undo {
     /// Session id, or at least 4 characters of its beginning or end. Default: the latest session.
     session: Option<String>,
     #[command(flatten)]
+    scope: ScopeArguments,
+    #[command(flatten)]
     moved: MovedTo,
 }
 
 impl Undo {
     /// Undoes the last rewind of a session.
     pub(crate) fn of(session: SessionId) -> Self {
-        Self { session: Some(session.to_string()), moved: MovedTo::default() }
+        Self {
+            session: Some(session.to_string()),
+            scope: ScopeArguments::default(),
+            moved: MovedTo::default(),
+        }
     }
 
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
@@ -116,7 +126,11 @@ impl Undo {
 
     async fn step(self, common: &Common, step: HistoryStep, opposite: Opposite) -> anyhow::Result<ExitCode> {
         let mut opened = IdleSession::open(common, self.session.as_deref(), Some(&self.moved)).await?;
-        let done = opened.place.runtime.step(opened.session, step, opened.options()).await?;
+        let options = RewindOptions { scope: self.scope.scope(), ..opened.options() };
+        let done = opened.place.runtime.step(opened.session, step, options).await?;
+        if done.dry_run {
+            return Ok(planned(&done).print(common));
+        }
         opened.record_move().await?;
         let continues = continuation(&opened, false).await?;
         Ok(report(common, &opened, &done, (opposite, continues.as_ref())).await?.print(common))
@@ -160,6 +174,12 @@ async fn continuation(opened: &IdleSession, runs: bool) -> anyhow::Result<Option
     Ok(Some(continues))
 }
 
+/// Reports what a step would do.
+fn planned(done: &RewindReport) -> Report {
+    let lines = scope::planned_lines(done);
+    Report::new(done).line(format!("would return to {}", done.to)).lines(lines).lines(effect_lines(&done.effects))
+}
+
 /// Reports a step, what it restored, what it left as it is, and how to continue.
 async fn report(
     common: &Common,
@@ -177,6 +197,7 @@ async fn report(
         .line(format!("back at {}; `{command}` {does}", done.to))
         .lines(effect_lines(&done.effects))
         .lines(restored.flat_map(|restored| restores::lines(common, restored, RestoreCause::Person)))
+        .lines(scope::shared_lines(done))
         .lines(untouched_lines(done));
     if let (Some(continues), Some(offer)) = (continues, offer) {
         let caveat = continues.caveat.clone();
@@ -223,6 +244,9 @@ pub(crate) struct Restore {
     /// Session id, or at least 4 characters of its beginning or end. Default: the latest session.
     #[arg(long, value_name = "SESSION")]
     session: Option<String>,
+    /// With `.`: restore all files, not only those that the session changed.
+    #[arg(long)]
+    all_files: bool,
 }
 
 impl Restore {
@@ -230,7 +254,10 @@ impl Restore {
         let opened = IdleSession::open(common, self.session.as_deref(), None).await?;
         let paths = self.paths.iter().map(|path| in_session_or_whole(&opened.view, path));
         let paths = paths.collect::<anyhow::Result<Vec<_>>>()?;
-        let restoring = opened.place.runtime.restore_with(opened.session, self.from, paths, opened.options());
+        let files = if self.all_files { RewoundFiles::All } else { RewoundFiles::Own };
+        let scope = RewindScope { files, ..RewindScope::default() };
+        let options = RewindOptions { scope, ..opened.options() };
+        let restoring = opened.place.runtime.restore_with(opened.session, self.from, paths, options);
         let done = restoring.await?;
         let undo = common.hint(format_args!("undo {}", short(opened.session)));
         let left: Vec<String> = left_alone(&done.kept).collect();
@@ -238,6 +265,7 @@ impl Restore {
             .with("left_alone", left.clone())
             .lines(done.files.iter().map(named))
             .lines(left)
+            .lines(conflict_lines(&done.conflicts))
             .line(format!("restored from {}; `{undo}` undoes it", done.from))
             .print(common))
     }

@@ -116,12 +116,47 @@ fn a_restore_is_recorded_and_can_be_undone() {
 }
 
 #[test]
+fn a_rewind_leaves_files_of_a_person_alone_and_can_be_previewed() {
+    let stage = Stage::new();
+    let session = written(&stage);
+    std::fs::write(stage.path("files/mine.txt"), "by hand").unwrap();
+    let planned = stage.json(&["rewind", &session, "turn:1", "--dry-run"]);
+    assert_eq!(planned["dry_run"], true);
+    assert!(planned["own_files"]["changes"].to_string().contains("src/b.txt"), "{planned}");
+    assert_eq!(stage.file("a.txt").as_deref(), Some("three\n"), "nothing is changed");
+
+    stage.run(&["rewind", &session, "turn:1", "--only", "conversation"]).worked_quietly();
+    assert_eq!(stage.file("a.txt").as_deref(), Some("three\n"));
+    stage.run(&["undo", &session]).worked_quietly();
+
+    stage.run(&["rewind", &session, "turn:1"]).worked_quietly();
+    assert_eq!(stage.file("a.txt").as_deref(), Some("one\n"));
+    assert_eq!(stage.file("mine.txt").as_deref(), Some("by hand"));
+    stage.run(&["undo", &session]).worked_quietly();
+
+    // A file that a person has changed since is left alone, unless that is forced.
+    std::fs::write(stage.path("files/a.txt"), "by hand\n").unwrap();
+    let shown = stage.run(&["rewind", &session, "turn:1"]).worked_quietly();
+    assert!(shown.contains("since others changed it too: a.txt"), "{shown}");
+    assert_eq!(stage.file("a.txt").as_deref(), Some("by hand\n"));
+    stage.run(&["undo", &session]).worked_quietly();
+    stage.run(&["rewind", &session, "turn:1", "--force"]).worked_quietly();
+    assert_eq!(stage.file("a.txt").as_deref(), Some("one\n"));
+    assert_eq!(stage.file("mine.txt").as_deref(), Some("by hand"));
+    stage.run(&["undo", &session]).worked_quietly();
+    assert_eq!(stage.file("a.txt").as_deref(), Some("by hand\n"));
+}
+
+#[test]
 fn a_whole_tree_is_restored_and_the_conversation_stays() {
     let stage = Stage::new();
     let session = written(&stage);
     std::fs::create_dir_all(stage.path("files/mine/empty")).unwrap();
     let before = calls(&stage, &session).len();
-    let done = stage.json(&["restore", ".", "--from", "turn:1", "--session", &session]);
+    stage.json(&["restore", ".", "--from", "turn:1", "--session", &session]);
+    assert!(!stage.path("files/src").exists() && stage.path("files/mine/empty").is_dir(), "a directory of a person");
+    stage.run(&["undo", &session]).worked_quietly();
+    let done = stage.json(&["restore", ".", "--from", "turn:1", "--session", &session, "--all-files"]);
     assert!(done["files"].to_string().contains("src/b.txt"), "{done}");
     assert_eq!(stage.file("a.txt").as_deref(), Some("one\n"));
     assert!(!stage.path("files/src").exists() && !stage.path("files/mine").exists());
@@ -248,7 +283,7 @@ fn all_commands_agree_on_the_files_of_a_point() {
             stage.run(&["cat", &session, &format!("{point}:{name}")]).worked();
         }
         let before = on_disk(&stage);
-        let ran = stage.run(&["rewind", &session, point]);
+        let ran = stage.run(&["rewind", &session, point, "--all-files"]);
         if ran.code != Some(0) {
             assert!(ran.errors.contains("nothing_to_rewind"), "{point}: {ran:?}");
         }

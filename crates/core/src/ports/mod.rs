@@ -12,6 +12,7 @@ mod path;
 mod policy;
 mod process;
 mod query;
+mod reversal;
 mod sandbox;
 mod store;
 mod store_admin;
@@ -39,6 +40,7 @@ pub use policy::{
 };
 pub use process::{OutputCaps, ProcessError, ProcessExit, ProcessOutcome, ProcessOutput, ProcessSpec};
 pub use query::{SessionCursor, SessionOrder, SessionPage, SessionQuery, TimeRange};
+pub use reversal::{OwnStep, Reversal, ReversalConflicts, ReversalPlan, ReversedCapture};
 pub use sandbox::{InvalidSandbox, Sandbox, SandboxMode, SandboxRefusal, SandboxSockets, UnknownSandbox};
 pub use store::{
     ClaimMode, FenceToken, Owner, Process, SavedSnapshot, SessionClaim, Store, check_batch, content_of,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{FilePath, Filesystem, MergedCapture, StoreError, WorkspaceMerge};
+use super::{FilePath, Filesystem, MergedCapture, Reversal, ReversedCapture, StoreError, WorkspaceMerge};
 use crate::code::ErrorCode;
 use crate::id::SessionId;
 pub use crate::journal::ChangeKind;
@@ -177,6 +177,13 @@ pub trait Workspace: Send + Sync {
             path,
             reason: "changes cannot be merged into this workspace".to_owned(),
         })
+    }
+
+    /// Captures the current state of the files as if a session's own changes had been undone. Nothing is written.
+    fn capture_reversed(&self, reversal: &Reversal) -> Result<ReversedCapture, WorkspaceError> {
+        let _ = reversal;
+        let reason = "this workspace is only restored as a whole".to_owned();
+        Err(WorkspaceError::Blocked { path: ".".to_owned(), reason })
     }
 
     /// Restores the files to a state. Uncovered paths are not touched; the last capture decided the coverage.

@@ -1,19 +1,19 @@
 //! Files in memory as a workspace: capture and restore.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use backstitch_core::journal::{CallChanges, WorkspaceRoot};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{
-    FilePath, Filesystem, GraftedCapture, ObjectOverlay, Objects, PathChange, RestoreReport, Workspace,
-    WorkspaceCapture, WorkspaceError,
+    FilePath, Filesystem, GraftedCapture, ObjectOverlay, Objects, PathChange, RestoreReport, Reversal,
+    ReversedCapture, Workspace, WorkspaceCapture, WorkspaceError,
 };
 
 use super::capture::Capture;
 use super::restore::Restore;
 use super::{MemoryFiles, MemoryFilesystem};
-use crate::format::{changes, check_complete, diff, grafted};
+use crate::format::{changes, check_complete, diff, grafted, reversed};
 
 /// Maximum number of remembered ids. Beyond it, the store is asked again.
 const MOST_REMEMBERED: usize = 1024 * 1024;
@@ -82,6 +82,10 @@ impl Workspace for MemoryWorkspace {
         paths: &[FilePath],
     ) -> Result<GraftedCapture, WorkspaceError> {
         grafted(self.capture()?, &*self.objects, from, paths)
+    }
+
+    fn capture_reversed(&self, reversal: &Reversal) -> Result<ReversedCapture, WorkspaceError> {
+        reversed(self.capture()?, &*self.objects, reversal, BTreeSet::new())
     }
 
     fn restore(&self, root: WorkspaceRoot) -> Result<RestoreReport, WorkspaceError> {

@@ -9,7 +9,7 @@ use backstitch_testkit::filesystem::StoredObjects;
 use backstitch_testkit::filesystem::tree::{Leaf, Tree, path, root_of, tree, tree_of};
 use proptest::prelude::*;
 
-fn filled(tree: &Tree) -> Arc<MemoryFilesystem> {
+pub(super) fn filled(tree: &Tree) -> Arc<MemoryFilesystem> {
     let filesystem = MemoryFilesystem::new();
     for (at, leaf) in tree {
         let at = FilePath::new(at).unwrap();

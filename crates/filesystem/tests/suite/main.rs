@@ -4,3 +4,4 @@
 mod graft;
 mod memory;
 mod operations;
+mod reverse;

@@ -6,11 +6,12 @@
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Position, WorkspaceRoot};
-use backstitch_core::ports::{FilePath, GraftedCapture, PathChange, UncoveredPath};
+use backstitch_core::ports::{FilePath, GraftedCapture, MergeConflict, PathChange, UncoveredPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::locate::{ResolvedPoint, locate};
+use super::own::{RewindScope, RewoundFiles, RewoundHalf, StepsSince};
 use super::rewind::{RewindCause, RewindReport, check_kept};
 use crate::error::{Result, RuntimeError};
 use crate::live::{LiveSession, RestoredFiles, blocking, recorded};
@@ -35,6 +36,9 @@ pub struct FileRestoreReport {
     /// Files that differ, and were left alone.
     #[serde(default)]
     pub kept: Vec<UncoveredPath>,
+    /// Files that others changed too, and that were left alone since the changes cannot be merged.
+    #[serde(default)]
+    pub conflicts: Vec<MergeConflict>,
     /// The root of the files now.
     pub root: Option<WorkspaceRoot>,
     /// The point of the files before, if they differed.
@@ -52,7 +56,17 @@ impl FileRestoreReport {
         let kept: Vec<_> = restored.into_iter().flat_map(|restored| restored.kept).collect();
         files.retain(|change| !kept.iter().any(|kept| kept.path == change.path));
         let rescue = done.rescue.map(|_| PointSpec::Rescue(done.at));
-        Self { v: Version, session: done.session, at: done.at, from, files, kept, root: done.root, rescue }
+        Self {
+            v: Version,
+            session: done.session,
+            at: done.at,
+            from,
+            files,
+            kept,
+            conflicts: done.own_files.conflicts,
+            root: done.root,
+            rescue,
+        }
     }
 }
 
@@ -68,8 +82,22 @@ impl LiveSession {
     }
 
     /// Restores single files and directories to their state at a point. A path that did not exist there is removed. The
-    /// root restores all files that were covered there, but those that rewinds leave as they are. State and conversation stay as they are.
-    pub async fn restore_files(&self, point: &PointSpec, paths: Vec<FilePath>) -> Result<RewindReport> {
+    /// root restores all files that the session changed since. State and conversation stay as they are.
+    pub async fn restore_files(
+        &self,
+        point: &PointSpec,
+        paths: Vec<FilePath>,
+    ) -> Result<RewindReport> {
+        self.restore_files_within(point, paths, RewindScope::default()).await
+    }
+
+    /// Like [`restore_files`](Self::restore_files), where the scope says what the root stands for.
+    pub async fn restore_files_within(
+        &self,
+        point: &PointSpec,
+        paths: Vec<FilePath>,
+        scope: RewindScope,
+    ) -> Result<RewindReport> {
         self.settle_files().await?;
         self.restore_missing_files().await?;
         self.flush().await?;
@@ -86,9 +114,12 @@ impl LiveSession {
         let reason = Some(format!("{names} as at {point}"));
         let cause = RewindCause { reason, ..RewindCause::default() };
         if paths.iter().any(FilePath::is_root) {
-            let (files, objects) = self.with_kept_files(Some(from)).await?;
-            let place = ResolvedPoint { session: self.id(), cut: view.head(), files };
-            return self.rewind_to(&view, place, cause, objects).await;
+            let since = StepsSince::of(point, place.cut);
+            // The changes since a point of the session that this one is a fork of are not its own.
+            let is_own = place.session == self.id();
+            let files = if is_own { scope.files } else { RewoundFiles::All };
+            let scope = RewindScope { files, only: Some(RewoundHalf::Files), dry_run: false, ..scope };
+            return self.rewind_with_files(&view, (place, since), cause, scope).await;
         }
         let alone = self.files.clone().write_owned().await;
         let GraftedCapture { captured, missing } = blocking(move || {
@@ -101,6 +132,6 @@ impl LiveSession {
         }
         let (files, objects) = recorded(captured);
         let place = ResolvedPoint { session: self.id(), cut: view.head(), files: Some(files) };
-        self.rewind_to(&view, place, cause, objects).await
+        self.rewind_to(&view, place, cause, (objects, None)).await
     }
 }

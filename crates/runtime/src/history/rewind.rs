@@ -11,7 +11,7 @@ use backstitch_core::journal::{
     ObservationCause, Position, RecordBody, SessionRewound, WorkspaceRevision, WorkspaceRoot,
 };
 use backstitch_core::object::Object;
-use backstitch_core::ports::{Store, StoreError, UncoveredPath};
+use backstitch_core::ports::{ReversalPlan, Store, StoreError, UncoveredPath};
 use backstitch_core::tool::{ResourceUse, WorkspaceUse};
 use backstitch_core::view::{Call, JournalView};
 use schemars::JsonSchema;
@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::effects::DiscardedEffect;
 use super::locate::{ResolvedPoint, locate};
+use super::own::{RewindScope, RewindTarget, RewoundHalf, StepsSince};
 use super::repeats::{effects_after, pauses_for};
 use crate::error::{Result, RuntimeError};
 use crate::live::{LiveSession, RestoredFiles, charge_for, load_view};
@@ -50,6 +51,12 @@ pub struct RewindReport {
     /// What has moved in the workspace's own repository since the point, one change per text. It is not undone.
     #[serde(default)]
     pub repository_changes: Vec<String>,
+    /// What happened to the files that the session changed, or what would happen. Empty for a rewind of all files.
+    #[serde(default)]
+    pub own_files: ReversalPlan,
+    /// Whether this only says what would be done. Then nothing was recorded, and `at` is where it would be.
+    #[serde(default)]
+    pub dry_run: bool,
     /// The calls with an effect outside that lie after the point. Their effects are not undone: a call that would
     /// repeat one waits for a decision, or has the same idempotency key.
     pub effects: Vec<DiscardedEffect>,
@@ -84,23 +91,40 @@ impl RewindReport {
             restored: Vec::new(),
             left_alone: Vec::new(),
             repository_changes: Vec::new(),
+            own_files: ReversalPlan::default(),
+            dry_run: false,
             effects,
         }
     }
 }
 
 impl LiveSession {
-    /// Rewinds to a point: state, files, resources and conversation together.
-    pub async fn rewind(&self, point: &PointSpec, reason: Option<String>) -> Result<RewindReport> {
-        self.rewind_for(None, point, reason).await
+    /// Rewinds to a point: state, resources, conversation, and the files that the session changed.
+    pub async fn rewind(
+        &self,
+        point: &PointSpec,
+        reason: Option<String>,
+    ) -> Result<RewindReport> {
+        self.rewind_within(point, reason, RewindScope::default()).await
     }
 
-    /// Like [`rewind`](Self::rewind), for a call of a caller outside.
+    /// Like [`rewind`](Self::rewind), for one half of the session, for all files, or without doing it.
+    pub async fn rewind_within(
+        &self,
+        point: &PointSpec,
+        reason: Option<String>,
+        scope: RewindScope,
+    ) -> Result<RewindReport> {
+        self.rewind_for(None, point, reason, scope).await
+    }
+
+    /// Like [`rewind_within`](Self::rewind_within), for a call of a caller outside.
     pub(crate) async fn rewind_for(
         &self,
         call: Option<CallId>,
         point: &PointSpec,
         reason: Option<String>,
+        scope: RewindScope,
     ) -> Result<RewindReport> {
         self.settle_files().await?;
         // Missing files are restored first, so that undoing this rewind finds the files that the session had.
@@ -116,8 +140,8 @@ impl LiveSession {
             return Err(RuntimeError::NoSuchPoint { point: point.to_string(), reason });
         }
         let cause = RewindCause { reason, call, ..RewindCause::default() };
-        let (files, objects) = self.with_kept_files(place.files).await?;
-        self.rewind_to(&view, ResolvedPoint { files, ..place }, cause, objects).await
+        let since = StepsSince::of(point, place.cut);
+        self.rewind_with_files(&view, (place, since), cause, scope).await
     }
 
     /// Rewinds to before a call, which then runs again. It is a [rewind](Self::rewind) to `before:CALL`,
@@ -156,33 +180,62 @@ impl LiveSession {
         withdrawn
     }
 
-    /// Rewinds to a cut and its files. `brought` are objects of these files that are not stored yet.
+    /// Rewinds to a cut, with the files that the scope says. The steps of the session since `since` are undone in them.
+    pub(super) async fn rewind_with_files(
+        &self,
+        view: &JournalView,
+        (place, since): (ResolvedPoint, StepsSince),
+        cause: RewindCause,
+        scope: RewindScope,
+    ) -> Result<RewindReport> {
+        let at_point = place.files.filter(|_| scope.only != Some(RewoundHalf::Conversation));
+        check_kept(&**self.store(), at_point).await?;
+        let coverage = at_point.and_then(|files| files.coverage);
+        let repository_changes =
+            self.compare_repository(coverage, |workspace, then| workspace.repository_moves(then)).await?;
+        let cut = if scope.only == Some(RewoundHalf::Files) { view.head() } else { place.cut };
+        let RewindTarget { files, objects, found, plan } =
+            self.rewind_target(at_point, since, scope).await?;
+        let place = ResolvedPoint { cut, files, ..place };
+        if scope.dry_run {
+            let effects = effects_after(&**self.store(), view, (self.id(), cut)).await?;
+            let root = files.filter(|_| self.workspace().is_some()).map(|files| files.root);
+            let rewound = SessionRewound { root, ..SessionRewound::new(cut) };
+            let report = RewindReport::of_record(self.id(), (view.head(), &rewound), effects);
+            return Ok(RewindReport { own_files: plan, repository_changes, dry_run: true, ..report });
+        }
+        let report = self.rewind_to(view, place, cause, (objects, found)).await?;
+        Ok(RewindReport { own_files: plan, repository_changes, ..report })
+    }
+
+    /// Rewinds to a cut and its files. `brought` are objects of these files that are not stored yet; `found` are
+    /// the current files, if these objects are enough to keep them.
     pub(super) async fn rewind_to(
         &self,
         view: &JournalView,
         place: ResolvedPoint,
         cause: RewindCause,
-        brought: Vec<Object>,
+        (brought, found): (Vec<Object>, Option<WorkspaceRoot>),
     ) -> Result<RewindReport> {
         let prefix = load_view(&**self.store(), self.id(), Some(place.cut)).await?;
         if brought.is_empty() {
             check_kept(&**self.store(), place.files).await?;
         }
         let files = place.files.filter(|_| self.workspace().is_some());
-        let (rescue, mut objects) = match files {
-            Some(files) => self.rescue(files).await?,
-            None => (None, Vec::new()),
+        let (rescue, mut objects) = match (files, found) {
+            (Some(files), Some(found)) => ((found != files.root).then_some(found), Vec::new()),
+            (Some(files), None) => self.rescue(files).await?,
+            (None, _) => (None, Vec::new()),
         };
         objects.extend(brought);
         // The actual files may differ from those in the journal: a stopped call restores its files.
-        let is_there = place.files == view.files() || self.workspace().is_none();
+        let is_recorded = files.map(|files| files.root) == view.files().map(|files| files.root);
+        let is_there = files.is_none() || found.is_some() || is_recorded;
         if place.cut == view.head() && is_there && rescue.is_none() {
             return Err(RuntimeError::NothingToRewind { session: self.id() });
         }
         let effects = effects_after(&**self.store(), view, (self.id(), place.cut)).await?;
         let coverage = files.and_then(|files| files.coverage);
-        let repository_changes =
-            self.compare_repository(coverage, |workspace, then| workspace.repository_moves(then)).await?;
         let mut more = pauses_for(&**self.store(), &prefix, self.id()).await?;
         // A rewind releases the reservations of open calls, but charges what was spent for them.
         let own = |call: &&Call| {
@@ -219,7 +272,7 @@ impl LiveSession {
         let left_alone = uncovered.into_iter().flatten().filter(|path| !path.reason.covers_content());
         let left_alone = left_alone.collect();
         let report = RewindReport::of_record(self.id(), (at, &rewound), effects);
-        Ok(RewindReport { left_alone, repository_changes, ..report })
+        Ok(RewindReport { left_alone, ..report })
     }
 }
 

@@ -9,6 +9,7 @@ use backstitch_core::journal::{Position, RecordBody, SessionRewound, WorkspaceRe
 use std::sync::Arc;
 
 use super::locate::ResolvedPoint;
+use super::own::{RewindScope, StepsSince};
 use super::rewind::{RewindCause, RewindReport};
 use crate::error::{Result, RuntimeError};
 use crate::live::{LiveSession, load_view, read_records};
@@ -43,11 +44,20 @@ impl LiveSession {
     /// Undoes the latest rewind that is not undone: the records before it are visible again, and the files are
     /// restored to their state then. Undoing again undoes the rewind before it.
     pub async fn undo(&self) -> Result<RewindReport> {
-        self.undo_for(None).await
+        self.undo_within(RewindScope::default()).await
     }
 
-    /// Like [`undo`](Self::undo), for a call of a caller outside.
-    pub(crate) async fn undo_for(&self, call: Option<CallId>) -> Result<RewindReport> {
+    /// Like [`undo`](Self::undo), for one half of the session, for all files, or without doing it.
+    pub async fn undo_within(&self, scope: RewindScope) -> Result<RewindReport> {
+        self.undo_for(None, scope).await
+    }
+
+    /// Like [`undo_within`](Self::undo_within), for a call of a caller outside.
+    pub(crate) async fn undo_for(
+        &self,
+        call: Option<CallId>,
+        scope: RewindScope,
+    ) -> Result<RewindReport> {
         let rewinds = self.settled_rewinds().await?;
         let mut stacks = UndoStacks::default();
         rewinds.iter().for_each(|(at, rewound)| stacks.add(*at, rewound));
@@ -55,13 +65,18 @@ impl LiveSession {
             return Err(RuntimeError::NothingToUndo { session: self.id() });
         };
         let reason = Some(format!("undoes the rewind at {at}"));
-        self.return_to_before(at, &rewinds, RewindCause { reason, undoes: Some(at), redoes: None, call })
-            .await
+        let cause = RewindCause { reason, undoes: Some(at), redoes: None, call };
+        self.return_to_before(at, &rewinds, cause, scope).await
     }
 
     /// Repeats the rewind that was undone last. Fails with [`RuntimeError::NothingToRedo`] if none was undone, or if
     /// the session has continued since then.
     pub async fn redo(&self) -> Result<RewindReport> {
+        self.redo_within(RewindScope::default()).await
+    }
+
+    /// Like [`redo`](Self::redo), for one half of the session, for all files, or without doing it.
+    pub async fn redo_within(&self, scope: RewindScope) -> Result<RewindReport> {
         let rewinds = self.settled_rewinds().await?;
         let mut stacks = UndoStacks::default();
         rewinds.iter().for_each(|(at, rewound)| stacks.add(*at, rewound));
@@ -78,12 +93,8 @@ impl LiveSession {
         let undone = rewinds.iter().rev().find(|(_, rewound)| rewound.undoes == Some(redone));
         let at = undone.map(|(at, _)| *at).ok_or_else(nothing)?;
         let reason = Some(format!("repeats the rewind at {redone}"));
-        self.return_to_before(
-            at,
-            &rewinds,
-            RewindCause { reason, redoes: Some(redone), ..RewindCause::default() },
-        )
-        .await
+        let cause = RewindCause { reason, redoes: Some(redone), ..RewindCause::default() };
+        self.return_to_before(at, &rewinds, cause, scope).await
     }
 
     /// Brings files and journal into agreement, and reads all rewinds.
@@ -108,15 +119,16 @@ impl LiveSession {
         at: Position,
         rewinds: &[(Position, Arc<SessionRewound>)],
         cause: RewindCause,
+        scope: RewindScope,
     ) -> Result<RewindReport> {
         let view = self.view().await;
         let rewound = rewinds.iter().find(|(position, _)| *position == at).map(|(_, rewound)| rewound);
         let rescue = rewound.and_then(|rewound| WorkspaceRevision::of(rewound.rescue, rewound.coverage));
         let before = load_view(&**self.store(), self.id(), Some(at)).await?;
         let files = rescue.or(before.files());
-        let (files, objects) = self.with_kept_files(files).await?;
         let place = ResolvedPoint { session: self.id(), cut: at, files };
-        self.rewind_to(&view, place, cause, objects).await
+        let since = if rescue.is_some() { StepsSince::Rescue(at) } else { StepsSince::Position(at) };
+        self.rewind_with_files(&view, (place, since), cause, scope).await
     }
 }
 

@@ -3,11 +3,16 @@
 //! Captures and restores hold the files exclusively, as a call that writes does. If the files cannot be
 //! restored, the session is poisoned: it does not continue until a person decides.
 
+use std::sync::Arc;
+
 use backstitch_core::journal::{
-    CallChanges, ObservationCause, Position, RecordBody, WorkspaceObserved, WorkspaceRevision, WorkspaceRoot,
+    CallChanges, ObservationCause, Position, RecordBody, SessionRewound, WorkspaceObserved, WorkspaceRevision,
+    WorkspaceRoot,
 };
 use backstitch_core::object::Object;
-use backstitch_core::ports::{Workspace, WorkspaceCapture, WorkspaceError};
+use backstitch_core::ports::{
+    OwnStep, Reversal, ReversalConflicts, Workspace, WorkspaceCapture, WorkspaceError,
+};
 use backstitch_core::view::JournalView;
 use backstitch_filesystem::format::{Manifest, empty_tree};
 
@@ -66,13 +71,23 @@ impl LiveSession {
         files: WorkspaceRevision,
         rescue: Option<Position>,
     ) -> Result<()> {
+        self.restore_bringing(files, Vec::new(), rescue).await
+    }
+
+    /// Does the same with objects that are not stored.
+    async fn restore_bringing(
+        &self,
+        files: WorkspaceRevision,
+        brought: Vec<Object>,
+        rescue: Option<Position>,
+    ) -> Result<()> {
         let Some(workspace) = self.workspace.clone() else {
             return Err(RuntimeError::NoWorkspace { session: self.id });
         };
         let alone = self.files.clone().write_owned().await;
         let restore = move || {
             let _alone = alone;
-            workspace.restore_covering(files.root, files.coverage)
+            workspace.restore_bringing(files.root, files.coverage, &brought)
         };
         match blocking(restore).await {
             Ok(restored) => self.note_restored(restored, rescue).await,
@@ -130,7 +145,8 @@ impl LiveSession {
         let owed = self.view().await.owed_files();
         if let Some(owed) = owed.filter(|_| self.workspace.is_some()) {
             let rescue = self.keep_found(owed).await?;
-            self.restore_revision(owed, rescue).await?;
+            let (files, brought) = self.owed_target(owed).await?;
+            self.restore_bringing(files, brought, rescue).await?;
             if let Some(found) = self.capture_files().await? {
                 self.observe_files(found, ObservationCause::Restored).await?;
             }
@@ -151,16 +167,54 @@ impl LiveSession {
         }
     }
 
+    /// Returns the files to restore for a rewind that was interrupted, and their objects that are not stored. What others
+    /// changed since the rewind stays. All files are restored in a fork, and where none are left.
+    async fn owed_target(
+        &self,
+        owed: WorkspaceRevision,
+    ) -> Result<(WorkspaceRevision, Vec<Object>)> {
+        let whole = (owed, Vec::new());
+        let rewound = self.latest_rewind().await?.map(|(_, rewound)| rewound);
+        let rewound = rewound.filter(|rewound| rewound.root == Some(owed.root));
+        let (Some(rewound), Some(workspace)) = (rewound, self.workspace.clone()) else { return Ok(whole) };
+        // The rewind itself, read backwards: it leads from the files that it found to those that it owes.
+        let after = WorkspaceRevision { root: rewound.rescue.unwrap_or(owed.root), ..owed };
+        let reversal = Reversal {
+            steps: vec![OwnStep { before: owed, after }],
+            open: None,
+            target: owed,
+            kept: Vec::new(),
+            conflicts: ReversalConflicts::LeaveAlone,
+        };
+        let alone = self.files.clone().write_owned().await;
+        let reversed = blocking(move || {
+            let _alone = alone;
+            workspace.capture_reversed(&reversal)
+        });
+        match reversed.await {
+            Ok(reversed) if !holds_nothing(reversed.found) => Ok(recorded(reversed.captured)),
+            Ok(_)
+            | Err(RuntimeError::Workspace(
+                WorkspaceError::Blocked { .. } | WorkspaceError::MissingObject { .. },
+            )) => Ok(whole),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Returns the position of the latest rewind, if it saved exactly these files.
     async fn rewound_from(&self, root: WorkspaceRoot) -> Result<Option<Position>> {
+        let latest = self.latest_rewind().await?;
+        Ok(latest.filter(|(_, rewound)| rewound.rescue == Some(root)).map(|(at, _)| at))
+    }
+
+    async fn latest_rewind(&self) -> Result<Option<(Position, Arc<SessionRewound>)>> {
         let latest = self.view().await.lineage().rewinds().last().copied();
         let Some((at, _)) = latest else { return Ok(None) };
         let records = read_records(&*self.store, self.id, at, Some(at.next())).await?;
-        let kept = match records.first().map(|record| &record.body) {
-            Some(RecordBody::Rewound(rewound)) => rewound.rescue,
+        Ok(match records.first().map(|record| &record.body) {
+            Some(RecordBody::Rewound(rewound)) => Some((at, rewound.clone())),
             _ => None,
-        };
-        Ok((kept == Some(root)).then_some(at))
+        })
     }
 
     /// Captures the files before they are restored. Returns their root if it differs, and the objects to

@@ -17,7 +17,7 @@ use super::{OutsideCall, OutsideCalls, OutsideError, OutsideResult, UNDONE};
 use crate::driver::NewCall;
 use crate::error::{Result, RuntimeError};
 use crate::fence::joined;
-use crate::history::{RewindReport, effects_left_by};
+use crate::history::{RewindReport, RewindScope, effects_left_by};
 use crate::live::{LiveSession, read_records};
 use crate::point::PointSpec;
 
@@ -107,7 +107,7 @@ impl HistoryChange {
         Box::pin(async move {
             match &self.recorded {
                 Some(report) => Ok(report.clone()),
-                None => self.session.rewind_for(Some(self.call), point, reason).await,
+                None => self.session.rewind_for(Some(self.call), point, reason, RewindScope::default()).await,
             }
         })
     }
@@ -117,7 +117,7 @@ impl HistoryChange {
         Box::pin(async move {
             match &self.recorded {
                 Some(report) => Ok(report.clone()),
-                None => self.session.undo_for(Some(self.call)).await,
+                None => self.session.undo_for(Some(self.call), RewindScope::default()).await,
             }
         })
     }

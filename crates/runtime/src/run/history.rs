@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::opening::new_copy;
 use crate::error::{Result, RuntimeError};
-use crate::history::{FileRestoreReport, ForkReport, RewindReport, discarded_effects};
+use crate::history::{FileRestoreReport, ForkReport, RewindReport, RewindScope, discarded_effects};
 use crate::live::{KeptFiles, LiveSession, RestoredFiles, read_records};
 use crate::point::PointSpec;
 use crate::report::Version;
@@ -29,6 +29,9 @@ pub struct RewindOptions {
     pub files: OperationFiles,
     /// Files that are left as they are, unless they are restored by name.
     pub kept: Option<KeptFiles>,
+    /// What is rewound. By default, the conversation and the files that the session changed. A restore of single files only
+    /// reads from it what the root stands for.
+    pub scope: RewindScope,
 }
 
 impl RewindOptions {
@@ -70,7 +73,8 @@ pub enum HistoryStep {
 }
 
 impl Runtime {
-    /// Rewinds a session to a point: conversation, state, resources and files. [`Runtime::undo`] undoes it.
+    /// Rewinds a session to a point: conversation, state, resources, and the files that
+    /// the session changed. What others changed in them is merged. [`Runtime::undo`] undoes it.
     pub async fn rewind(&self, session: SessionId, to: PointSpec) -> Result<RewindReport> {
         self.rewind_with(session, to, RewindOptions::default()).await
     }
@@ -113,12 +117,12 @@ impl Runtime {
         step: HistoryStep,
         mut options: RewindOptions,
     ) -> Result<RewindReport> {
-        let reason = options.reason.take();
+        let (reason, scope) = (options.reason.take(), options.scope);
         let travel = move |live: Arc<LiveSession>| async move {
             match step {
-                HistoryStep::To(point) => live.rewind(&point, reason).await,
-                HistoryStep::Undo => live.undo().await,
-                HistoryStep::Redo => live.redo().await,
+                HistoryStep::To(point) => live.rewind_within(&point, reason, scope).await,
+                HistoryStep::Undo => live.undo_within(scope).await,
+                HistoryStep::Redo => live.redo_within(scope).await,
             }
         };
         let (report, restored) = self.travel(session, options, travel).await?;
@@ -126,7 +130,7 @@ impl Runtime {
     }
 
     /// Restores files and directories to their state at a point. A path that did not exist there is removed, and the root
-    /// stands for all files. State and conversation stay. [`Runtime::undo`] undoes it.
+    /// stands for all files that the session changed since. State and conversation stay. [`Runtime::undo`] undoes it.
     pub async fn restore(
         &self,
         session: SessionId,
@@ -145,8 +149,9 @@ impl Runtime {
         options: RewindOptions,
     ) -> Result<FileRestoreReport> {
         let (paths, point): (Vec<FilePath>, _) = (paths.into_iter().collect(), from.clone());
+        let scope = options.scope;
         let restore = move |live: Arc<LiveSession>| async move {
-            let done = live.restore_files(&point, paths).await?;
+            let done = live.restore_files_within(&point, paths, scope).await?;
             let changed = live.changes_of(&done).await?;
             Ok::<_, RuntimeError>((done, changed))
         };

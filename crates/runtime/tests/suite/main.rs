@@ -43,6 +43,7 @@ mod one_state;
 mod opening;
 mod operations;
 mod outside;
+mod own_changes;
 mod people;
 mod processes;
 mod prompts;

@@ -1,11 +1,11 @@
 //! Merges changes into the files of a workspace.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use backstitch_core::object::Object;
 use backstitch_core::ports::{
-    IgnoredPaths, MergedCapture, ObjectOverlay, UncoveredPath, UncoveredReason, WorkspaceError,
-    WorkspaceMerge,
+    IgnoredPaths, MergedCapture, ObjectOverlay, Reversal, ReversedCapture, UncoveredPath, UncoveredReason,
+    WorkspaceError, WorkspaceMerge,
 };
 use backstitch_filesystem::format::names::shown;
 use backstitch_filesystem::format::{self, IgnoreRules, Merge, MergedRoot};
@@ -46,6 +46,24 @@ impl HostWorkspace {
         });
         let left_out = left_out.collect();
         Ok(MergedCapture { before, after: root, objects, changes, conflicts, decided, left_out })
+    }
+}
+
+impl HostWorkspace {
+    /// Captures the files as if steps of a session had been undone. Paths that one of the states does not cover stay as they
+    /// are: a path that was not covered and is now would count as one that a step created.
+    pub(super) fn reverse_files(&self, reversal: &Reversal) -> Result<ReversedCapture, WorkspaceError> {
+        let captured = self.capture_anew()?;
+        let known = ObjectOverlay::new(captured.objects.iter().cloned(), &*self.objects);
+        let states = reversal.steps.iter().flat_map(|step| [step.before, step.after]).chain(reversal.open);
+        let coverages: HashSet<_> = states.chain([reversal.target]).map(|state| state.coverage).collect();
+        let here = self.coverage();
+        let mut excluded: BTreeSet<Vec<u8>> = here.omitted().map(|(path, _)| path.clone()).collect();
+        for coverage in coverages {
+            let there = stored_coverage(&known, coverage)?;
+            excluded.extend(there.omitted().map(|(path, _)| path.clone()));
+        }
+        format::reversed(captured, &*self.objects, reversal, excluded)
     }
 }
 

@@ -12,8 +12,8 @@ use backstitch_core::journal::{CallChanges, WorkspaceRoot};
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{
     Access, Filesystem, GraftedCapture, GuardMode, MergedCapture, MovedBranch, ObjectOverlay, Objects,
-    PathChange, RepositoryChange, RescueCapture, RestoreReport, StoredMark, UncoveredPath, Workspace,
-    WorkspaceCapture, WorkspaceError, WorkspaceMerge,
+    PathChange, RepositoryChange, RescueCapture, RestoreReport, Reversal, ReversedCapture, StoredMark,
+    UncoveredPath, Workspace, WorkspaceCapture, WorkspaceError, WorkspaceMerge,
 };
 use backstitch_filesystem::format::{damaged, fetch, grafted};
 use backstitch_filesystem::{FilePath, format};
@@ -329,6 +329,10 @@ impl Workspace for HostWorkspace {
 
     fn capture_merged(&self, merge: &WorkspaceMerge) -> Result<MergedCapture, WorkspaceError> {
         self.merge_files(merge)
+    }
+
+    fn capture_reversed(&self, reversal: &Reversal) -> Result<ReversedCapture, WorkspaceError> {
+        self.reverse_files(reversal)
     }
 
     fn rescue(&self, coverage: Option<ObjectId>, byte_budget: u64) -> Result<RescueCapture, WorkspaceError> {

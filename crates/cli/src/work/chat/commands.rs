@@ -15,6 +15,7 @@ use super::conversation::{Conversation, Flow, agent_of};
 use super::slash::{self, Slash};
 use crate::common::Common;
 use crate::history::restores::{self, RestoreCause};
+use crate::history::scope::shared_lines;
 use crate::open::definition::{switch_model, with_served_models};
 use crate::open::{OpenStore, ensure_idle};
 use crate::terminal::{grouped, money};
@@ -147,6 +148,7 @@ impl Conversation {
             let lines = restores::lines(&self.common, restored, RestoreCause::Person);
             lines.iter().for_each(|line| println!("{line}"));
         }
+        shared_lines(&report).iter().for_each(|line| println!("{line}"));
         println!("{}", if is_undo { "`/redo` repeats it" } else { "`/undo` undoes this" });
         self.reload().await
     }

@@ -187,7 +187,7 @@ impl<'a> StandIn<'a> {
     #[track_caller]
     pub(super) fn check_point(&self, point: &str, expected: &Picture) {
         let (now, session) = (self.picture(), self.stage.session());
-        let ran = self.stage.run(&["rewind", &session, point, "--json"]);
+        let ran = self.stage.run(&["rewind", &session, point, "--all-files", "--json"]);
         if ran.code == Some(1) && ran.errors.contains("nothing_to_rewind") {
             assert_eq!(now, *expected, "{point}");
             return;

@@ -330,9 +330,19 @@ impl<'a> Merging<'a> {
         } else {
             let objects = self.objects;
             let read = |id: ObjectId| fetch(objects, id, ObjectKind::Blob);
-            let of_base = base_id.map(read).transpose()?;
-            let of_base = of_base.as_ref().map_or(&[][..], |base| base.bytes());
-            match lines::merged(of_base, read(our_id)?.bytes(), read(their_id)?.bytes()) {
+            let mut is_redacted = false;
+            for id in [our_id, their_id].into_iter().chain(base_id) {
+                is_redacted |= objects.is_redacted(id).map_err(WorkspaceError::Objects)?;
+            }
+            let merged = if is_redacted {
+                // Content that was removed cannot be compared.
+                None
+            } else {
+                let of_base = base_id.map(read).transpose()?;
+                let of_base = of_base.as_ref().map_or(&[][..], |base| base.bytes());
+                lines::merged(of_base, read(our_id)?.bytes(), read(their_id)?.bytes())
+            };
+            match merged {
                 Some(MergedText::Clean(text)) if base_id.is_some() => self.builder.give(Object::blob(text)),
                 merged => {
                     let kind = match merged {

@@ -1,0 +1,128 @@
+//! Rewinds move only what the session's own calls changed.
+
+use backstitch_core::journal::Effect;
+use backstitch_core::ports::{ChangeKind, Filesystem as _, PathChange, ReversalConflicts, WriteMode};
+use backstitch_filesystem::FilePath;
+use backstitch_runtime::{RewindScope, RewoundFiles, RewoundHalf};
+
+use crate::history::{Setting, before, call, findings};
+
+fn path(name: &str) -> FilePath {
+    FilePath::new(name).unwrap()
+}
+
+fn text(setting: &Setting, name: &str) -> Option<String> {
+    setting.files.read_bytes(&path(name)).ok().map(|bytes| String::from_utf8(bytes).unwrap())
+}
+
+/// A person creates a file, and edits one that the session left before the second call.
+fn edit_by_hand(setting: &Setting) {
+    setting.files.write_bytes(&path("mine"), b"by hand", WriteMode::Create).unwrap();
+    setting.files.write_bytes(&path("one"), b"by hand", WriteMode::Overwrite).unwrap();
+}
+
+#[tokio::test]
+async fn files_of_a_person_stay_through_rewind_undo_and_redo() {
+    let setting = Setting::new();
+    let driver = setting.finished(Effect::Workspace).await;
+    let live = driver.session();
+    let second = call(&setting.runtime, live.id(), 1).await;
+    edit_by_hand(&setting);
+    let is_kept = || {
+        assert_eq!(text(&setting, "mine").as_deref(), Some("by hand"));
+        assert_eq!(text(&setting, "one").as_deref(), Some("by hand"));
+    };
+
+    let done = live.rewind(&before(second), None).await.unwrap();
+    assert_eq!(setting.names(), ["one"]);
+    let deleted = |path: &str| PathChange { path: path.to_owned(), change: ChangeKind::Deleted };
+    assert_eq!(done.own_files.changes, [deleted("three"), deleted("two")]);
+    assert!(done.own_files.conflicts.is_empty());
+    is_kept();
+
+    setting.files.write_bytes(&path("later"), b"by hand", WriteMode::Create).unwrap();
+    live.undo().await.unwrap();
+    assert_eq!(setting.names(), ["one", "two", "three"]);
+    is_kept();
+    live.redo().await.unwrap();
+    assert_eq!(setting.names(), ["one"]);
+    is_kept();
+    assert_eq!(text(&setting, "later").as_deref(), Some("by hand"));
+}
+
+#[tokio::test]
+async fn a_file_that_others_changed_too_is_left_alone_unless_forced() {
+    let setting = Setting::new();
+    let driver = setting.finished(Effect::Workspace).await;
+    let live = driver.session();
+    let second = call(&setting.runtime, live.id(), 1).await;
+    setting.files.write_bytes(&path("three"), b"by hand", WriteMode::Overwrite).unwrap();
+
+    let done = live.rewind(&before(second), None).await.unwrap();
+    let left: Vec<&str> = done.own_files.conflicts.iter().map(|left| left.path.as_str()).collect();
+    assert_eq!(left, ["three"]);
+    assert_eq!(setting.names(), ["one", "three"]);
+    assert_eq!(text(&setting, "three").as_deref(), Some("by hand"));
+    live.undo().await.unwrap();
+    assert_eq!(setting.names(), ["one", "two", "three"]);
+
+    let scope = RewindScope { conflicts: ReversalConflicts::TakeTarget, ..RewindScope::default() };
+    let done = live.rewind_within(&before(second), None, scope).await.unwrap();
+    assert_eq!(done.own_files.forced.len(), 1);
+    assert_eq!(setting.names(), ["one"]);
+    live.undo().await.unwrap();
+    assert_eq!(text(&setting, "three").as_deref(), Some("by hand"), "the rescue has the edit");
+}
+
+#[tokio::test]
+async fn all_files_are_restored_only_when_asked() {
+    let setting = Setting::new();
+    let driver = setting.finished(Effect::Workspace).await;
+    let live = driver.session();
+    let second = call(&setting.runtime, live.id(), 1).await;
+    edit_by_hand(&setting);
+    let scope = RewindScope { files: RewoundFiles::All, ..RewindScope::default() };
+    live.rewind_within(&before(second), None, scope).await.unwrap();
+    assert_eq!(text(&setting, "mine"), None);
+    assert_eq!(text(&setting, "one").as_deref(), Some("sewn"));
+    live.undo().await.unwrap();
+    assert_eq!(text(&setting, "mine").as_deref(), Some("by hand"));
+    assert_eq!(setting.names(), ["one", "two", "three"]);
+}
+
+#[tokio::test]
+async fn one_half_moves_and_the_other_stays() {
+    let setting = Setting::new();
+    let driver = setting.finished(Effect::Workspace).await;
+    let live = driver.session();
+    let second = call(&setting.runtime, live.id(), 1).await;
+    let only = |half| RewindScope { only: Some(half), ..RewindScope::default() };
+
+    live.rewind_within(&before(second), None, only(RewoundHalf::Files)).await.unwrap();
+    assert_eq!(setting.names(), ["one"]);
+    assert_eq!(findings(&driver).await, ["one", "two", "three"]);
+    live.undo().await.unwrap();
+    assert_eq!(setting.names(), ["one", "two", "three"]);
+
+    live.rewind_within(&before(second), None, only(RewoundHalf::Conversation)).await.unwrap();
+    assert_eq!(setting.names(), ["one", "two", "three"]);
+    assert_eq!(findings(&driver).await, ["one"]);
+}
+
+#[tokio::test]
+async fn a_dry_run_names_the_files_and_records_nothing() {
+    let setting = Setting::new();
+    let driver = setting.finished(Effect::Workspace).await;
+    let live = driver.session();
+    let second = call(&setting.runtime, live.id(), 1).await;
+    edit_by_hand(&setting);
+    let head = setting.runtime.view(live.id()).await.unwrap().head();
+    for (files, count) in [(RewoundFiles::Own, 2), (RewoundFiles::All, 4)] {
+        let scope = RewindScope { files, dry_run: true, ..RewindScope::default() };
+        let done = live.rewind_within(&before(second), None, scope).await.unwrap();
+        assert!(done.dry_run);
+        assert_eq!(done.own_files.changes.len(), count, "{:?}", done.own_files);
+    }
+    assert_eq!(setting.names(), ["one", "two", "three"]);
+    assert_eq!(setting.runtime.view(live.id()).await.unwrap().head(), head);
+}
