@@ -166,7 +166,7 @@
 
 #[doc(inline)]
 pub use backstitch_core::{
-    approval, budget, code, digest, execution, extra, id, journal, json, machine, message, object, ports,
+    approval, budget, code, digest, execution, extra, id, journal, json, machine, message, mode, object, ports,
     prompt, redaction, rng, secrets, session, slices, storable, time, tool, view,
 };
 
@@ -219,8 +219,8 @@ pub mod host {
         OutsideCall, OutsideCalls, OutsideError, OutsideMemory, OutsideResult, Replay, RepositoriesChanged,
         RequestReplay, ResolvedPoint, Resume, Runtime, SNAPSHOT_INTERVAL, SandboxGap, SandboxSupport,
         SessionFiles, SessionHolder, Task, ToolRunner, UnreadableSession, call_arguments, check_arguments,
-        describe, entropy, find_call, fold_view, fresh_ids, has_namespaces, has_supervisor, load_view,
-        locate, observed_agent, observed_origin, observed_prompt_id, one_line, probe, read_records,
+        describe, entropy, find_call, fold_view, fresh_ids, has_namespaces, has_supervisor, hide_secrets,
+        load_view, locate, observed_agent, observed_origin, observed_prompt_id, one_line, probe, read_records,
         reason_word, resolve_writable, set_supervisor, undoable_apply, unfinished, with_content,
     };
     #[cfg(unix)]

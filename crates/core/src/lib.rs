@@ -25,6 +25,7 @@ pub mod journal;
 pub mod json;
 pub mod machine;
 pub mod message;
+pub mod mode;
 pub mod object;
 pub mod ports;
 pub mod prompt;

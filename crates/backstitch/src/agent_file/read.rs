@@ -137,6 +137,15 @@ impl AgentDefinition {
             let problem = |message| Problem::new(["sandbox", "write", &index], message);
             *path = writable_path(directory, path).map_err(problem)?;
         }
+        if let Some(sandbox) = &mut self.sandbox {
+            for (key, paths) in [("hide", &mut sandbox.hide), ("read", &mut sandbox.read)] {
+                for (index, path) in paths.iter_mut().enumerate() {
+                    let index = index.to_string();
+                    let problem = |message| Problem::new(["sandbox", key, &index], message);
+                    *path = writable_path(directory, path).map_err(problem)?;
+                }
+            }
+        }
         if self.sandbox.as_ref().is_some_and(|sandbox| sandbox.missing.is_some()) {
             let message = "only sessions record which paths were missing: remove it";
             return Err(Problem::new(["sandbox", "missing"], message).into());
@@ -185,7 +194,7 @@ impl DataDefinition {
     }
 }
 
-/// Resolves a path that processes may write: `~` is the home directory, other paths are relative to the file.
+/// Resolves a path of a sandbox: `~` is the home directory, other paths are relative to the file.
 fn writable_path(directory: &Path, path: &Path) -> Result<PathBuf, String> {
     let Ok(below) = path.strip_prefix("~") else {
         if path.as_os_str().is_empty() {

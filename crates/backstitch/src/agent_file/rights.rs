@@ -74,7 +74,8 @@ fn sandbox_line(sandbox: &Sandbox) -> String {
     let mut line =
         format!("sandbox: {}, network {}", sandbox.mode, if sandbox.network { "on" } else { "off" });
     if let Ok(Value::Object(table)) = serde_json::to_value(sandbox) {
-        for (key, value) in table.iter().filter(|(key, _)| !matches!(&***key, "mode" | "network")) {
+        // What is hidden is not a right, and a session records a long list of it.
+        for (key, value) in table.iter().filter(|(key, _)| !matches!(&***key, "mode" | "network" | "hide")) {
             line.push_str(&format!(", {key} {value}"));
         }
     }
@@ -115,5 +116,7 @@ mod tests {
         ] {
             assert!(lines.contains(part), "{part}: {lines}");
         }
+        let line = sandbox_line(&Sandbox { read: vec!["/keys".into()], ..Sandbox::workspace().hide("/vault") });
+        assert!(line.contains("read [\"/keys\"]") && !line.contains("vault"), "{line}");
     }
 }

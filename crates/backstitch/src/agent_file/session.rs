@@ -135,6 +135,12 @@ impl AgentDefinition {
         sandbox.terminals &= limit.terminals || limit.is_off();
         // Its paths are those of another machine.
         sandbox.write.retain(|path| limit.write.contains(path));
+        sandbox.read.retain(|path| limit.read.contains(path));
+        if !sandbox.is_off() {
+            let further = limit.hide.iter().filter(|path| !sandbox.hide.contains(path)).cloned();
+            let further: Vec<_> = further.collect();
+            sandbox.hide.extend(further);
+        }
         self.sandbox = Some(sandbox);
     }
 }

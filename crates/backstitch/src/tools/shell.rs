@@ -5,8 +5,11 @@
 //! start, timed out or was killed is a failure, and is rolled back.
 //!
 //! Commands can run in a [`Sandbox`]. If it keeps all effects in the workspace, a command that a crash
-//! interrupted is rolled back and run again.
+//! interrupted is rolled back and run again. A command can ask for more than its sandbox allows (`needs`): then a person
+//! has to approve it, and it counts as external.
 
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -15,7 +18,7 @@ use serde::Deserialize;
 use super::confined::{CommandOutcome, description, effect_within, run_confined};
 use super::files::Files;
 use crate::journal::Effect;
-use crate::ports::{OutputCaps, ProcessSpec, Sandbox};
+use crate::ports::{CommandNeeds, OutputCaps, ProcessSpec, Sandbox};
 use crate::tool::{Tool, ToolContext, ToolError, ToolExample, ToolOutcome};
 
 const DESCRIPTION: &str = "Runs a command with /bin/sh in the workspace, and returns its exit code and its output. \
@@ -25,6 +28,12 @@ const DESCRIPTION: &str = "Runs a command with /bin/sh in the workspace, and ret
      paths; other paths that it does not cover are named in the result. \
      When the command has ended, all processes that it started are killed, also in the background. Only a process that erases \
      its environment (env -i) after its parent has ended may survive: do not start daemons.";
+
+/// How a command asks for more than its sandbox allows.
+const NEEDS: &str = "needs";
+
+const NEEDS_DESCRIPTION: &str = " A command that needs the network, sockets of other programs, hidden files or files outside \
+     of the workspace asks for them with needs, and gives the reason; a person decides. Ask only for what it needs.";
 
 /// Options of the shell tool.
 ///
@@ -80,8 +89,14 @@ impl Shell {
             arguments,
             result: None,
         };
-        Tool::builder("shell", format!("{DESCRIPTION}{}", description(&self.sandbox)))
-            .expect("invariant: the name is one")
+        let is_confined = !self.sandbox.is_off();
+        let asking = if is_confined { NEEDS_DESCRIPTION } else { "" };
+        let text = format!("{DESCRIPTION}{}{asking}", description(&self.sandbox));
+        let mut builder = Tool::builder("shell", text).expect("invariant: the name is one");
+        if is_confined {
+            builder = builder.rights_argument(NEEDS);
+        }
+        let mut tool = builder
             .effect(effect_within(&self.sandbox, self.effect))
             .workspace(crate::tool::WorkspaceUse::Write)
             .output::<CommandOutcome>()
@@ -89,18 +104,27 @@ impl Shell {
             .handler(move |context: ToolContext, command: Command| {
                 let shell = self.clone();
                 async move { shell.run(&context, command).await }
-            })
+            });
+        if !is_confined {
+            // There is nothing that a command could need.
+            let spec = Arc::make_mut(&mut tool.spec);
+            if let Some(properties) = spec.parameters.get_mut("properties").and_then(|all| all.as_object_mut()) {
+                properties.remove(NEEDS);
+            }
+        }
+        tool
     }
 
     async fn run(&self, context: &ToolContext, command: Command) -> ToolOutcome {
         let spec = self.spec(context, &command)?;
+        let sandbox = self.sandbox_of(command.needs.as_ref())?;
         let is_accepted = |code: i32| code == 0 || !command.rollback_on_error;
         let too_long = format!(
             "the command took longer than {} s and was killed; set a longer timeout_seconds (at most {}), or split it",
             self.allowed(&command).as_secs(),
             self.longest_timeout.as_secs()
         );
-        run_confined(context, spec, &self.sandbox, is_accepted, too_long).await
+        run_confined(context, spec, &sandbox, is_accepted, too_long).await
     }
 
     fn spec(&self, context: &ToolContext, command: &Command) -> Result<ProcessSpec, ToolError> {
@@ -117,6 +141,20 @@ impl Shell {
             .caps(self.caps)
             .timeout(self.allowed(command));
         Ok(self.hidden.iter().fold(spec, ProcessSpec::without_env))
+    }
+
+    /// Returns the sandbox of a command. What it asks for was approved, or it would not run.
+    fn sandbox_of(&self, needs: Option<&CommandNeeds>) -> Result<Sandbox, ToolError> {
+        let Some(needs) = needs.filter(|needs| !needs.is_empty() && !self.sandbox.is_off()) else {
+            return Ok(self.sandbox.clone());
+        };
+        let checked = |name: &str, paths: &[PathBuf]| -> Result<Vec<PathBuf>, ToolError> {
+            let all = paths.iter().map(|path| plain_path(path));
+            let checked: Result<_, String> = all.collect();
+            checked.map_err(|problem| ToolError::Validation { message: format!("needs.{name}: {problem}") })
+        };
+        let (read, write) = (checked("read", &needs.read)?, checked("write", &needs.write)?);
+        Ok(CommandNeeds { read, write, ..needs.clone() }.widen(&self.sandbox))
     }
 
     fn allowed(&self, command: &Command) -> Duration {
@@ -148,4 +186,20 @@ struct Command {
     /// back.
     #[serde(default)]
     rollback_on_error: bool,
+    /// Rights beyond the sandbox, which a person has to approve.
+    #[serde(default)]
+    needs: Option<CommandNeeds>,
+}
+
+/// Checks that a path is what it says, so that what was approved is what is opened: absolute, there, and without links.
+fn plain_path(path: &Path) -> Result<PathBuf, String> {
+    let shown = path.display();
+    if !path.is_absolute() {
+        return Err(format!("{shown} is not an absolute path"));
+    }
+    match path.canonicalize() {
+        Ok(found) if found == path => Ok(found),
+        Ok(found) => Err(format!("{shown} leads to {}; ask for that path", found.display())),
+        Err(error) => Err(format!("{shown} cannot be used: {error}")),
+    }
 }

@@ -33,6 +33,11 @@ impl Config {
         }
         let sandbox = || self.strongest(|settings| settings.sandbox.clone());
         definition.sandbox = definition.sandbox.take().or_else(sandbox);
+        // What the user hides is hidden from every agent.
+        if let Some(limits) = definition.sandbox.as_mut().filter(|limits| !limits.is_off()) {
+            let hidden = self.layers().flat_map(|layer| layer.settings.sandbox.iter().flat_map(|own| &own.hide));
+            limits.hide.extend(hidden.cloned());
+        }
         definition.max_turns = definition.max_turns.or_else(|| self.strongest(|settings| settings.max_turns));
         definition.deadline = definition.deadline.or_else(|| self.strongest(|settings| settings.deadline));
         definition.retry = definition.retry.or_else(|| self.strongest(|settings| settings.retry));

@@ -89,6 +89,11 @@ impl Settings {
             }
         }
         let writable = self.sandbox.iter().flat_map(|sandbox| &sandbox.write);
+        for (key, paths) in self.sandbox.iter().flat_map(|own| [("hide", &own.hide), ("read", &own.read)]) {
+            if paths.iter().any(|path| path.as_os_str().is_empty()) {
+                return Err(Problem::new(["sandbox", key], "a path is empty"));
+            }
+        }
         if writable.clone().any(|path| path.as_os_str().is_empty()) {
             return Err(Problem::new(["sandbox", "write"], "a path is empty"));
         }
@@ -107,9 +112,11 @@ impl Settings {
 
     /// Resolves paths: `~/` is the home directory, and others are relative to the directory of the file.
     pub(super) fn resolve(&mut self, directory: &Path) {
-        let writable = self.sandbox.iter_mut().flat_map(|sandbox| &mut sandbox.write);
+        let places = self.sandbox.iter_mut().flat_map(|sandbox| {
+            sandbox.write.iter_mut().chain(&mut sandbox.hide).chain(&mut sandbox.read)
+        });
         let store = self.store.iter_mut().filter(|store| StoreAddress::new(store).path().is_some());
-        for path in self.agent.iter_mut().chain(store).chain(writable) {
+        for path in self.agent.iter_mut().chain(store).chain(places) {
             *path = resolved(directory, path);
         }
         if let Some(ModelName { provider: ModelProvider::Scripted, model }) = &mut self.model {

@@ -1,14 +1,18 @@
-//! The sandbox of a new session: what it can be on this system, and which paths it allows.
+//! The sandbox of a new session: what it can be on this system, which paths it allows, and which it hides.
+
+use std::path::PathBuf;
 
 use backstitch::ports::Sandbox;
 
 use crate::common::Common;
+use crate::config::user_directory;
 use crate::usage::Usage;
 
-/// Resolves the paths of a sandbox for a new session, and compares it with what the system can enforce. A limit that
-/// the user has set and that cannot be enforced is refused; what is missing of the default is printed, before anything
-/// runs.
+/// Resolves the paths of a sandbox for a new session, hides the places of secrets, and compares it with what the system
+/// can enforce. A limit that the user has set and that cannot be enforced is refused; what is missing of the default is
+/// printed, before anything runs.
 pub(crate) fn begin(common: &Common, sandbox: &mut Sandbox, is_default: bool) -> Result<(), Usage> {
+    hide_secrets(sandbox);
     match backstitch::host::probe().missing(sandbox) {
         Some(missing) if !is_default => {
             return Err(Usage(format!(
@@ -28,4 +32,15 @@ pub(crate) fn begin(common: &Common, sandbox: &mut Sandbox, is_default: bool) ->
         );
     }
     Ok(())
+}
+
+/// Hides the places of secrets of this user, and the settings of the command, which may be elsewhere than in the home
+/// directory.
+pub(crate) fn hide_secrets(sandbox: &mut Sandbox) {
+    if sandbox.is_off() {
+        return;
+    }
+    sandbox.hide.extend(user_directory());
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    backstitch::host::hide_secrets(sandbox, home.as_deref());
 }

@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::moving::{TransferLines, transfer_lines, written_to};
 use crate::common::{Common, quoted};
 use crate::error::{CommandError, ErrorCode};
+use crate::open::confinement::hide_secrets;
 use crate::open::{OpenStore, holder, short, write_new};
 use crate::report::Report;
 use crate::{terminal, usage};
@@ -151,7 +152,8 @@ impl Import {
         )?;
         let common = &common.naming(&place.address);
         let own = common.config.strongest(|settings| settings.sandbox.clone());
-        let sandbox = own.unwrap_or_else(Sandbox::workspace);
+        let mut sandbox = own.unwrap_or_else(Sandbox::workspace);
+        hide_secrets(&mut sandbox);
         let options = ImportOptions { workspace: self.workspace.clone(), sandbox };
         let mut lines = TransferLines::new();
         let imported = place.runtime.import(&bundle, options, &mut |step| lines.report(step)).await;

@@ -17,6 +17,7 @@ use crate::common::Common;
 use crate::error::{CommandError, ErrorCode};
 use crate::history::isolated::{copy_event, copy_lines};
 use crate::look::list::tag;
+use crate::open::confinement::hide_secrets;
 use crate::open::definition::{
     AgentFlags, ModelFlags, MovedTo, build_agent, definition_of, in_mode, pin_servers, with_served_models,
 };
@@ -243,7 +244,9 @@ impl DrivenSession {
         let is_moved = moved.apply(&mut definition)?;
         let mut is_other = is_other_model | is_moved;
         if let Some(mode) = sandbox {
-            definition.sandbox = Some(in_mode(definition.sandbox.take(), mode));
+            let mut limits = in_mode(definition.sandbox.take(), mode);
+            hide_secrets(&mut limits);
+            definition.sandbox = Some(limits);
             is_other = true;
         }
         // Limits of flags apply to an evaluation that starts now; a resumed one receives them in its resume

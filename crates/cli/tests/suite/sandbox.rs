@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, interrupt, scripted, wait_until};
+use crate::stage::{Stage, interrupt, last_line, scripted, wait_until};
 
 /// True if the test has to be skipped.
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]
@@ -51,6 +51,71 @@ fn commands_write_only_in_the_workspace_by_default() {
     for words in ["the sandbox refused to write", "outside.txt", "`write` in `[sandbox]`"] {
         assert!(told.contains(words), "{words}: {told}");
     }
+}
+
+#[test]
+fn commands_have_no_network_and_read_no_secrets_by_default() {
+    if is_unsupported() {
+        return;
+    }
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (secret, reach) = ("7d1e-not-for-models", format!("bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}'"));
+    let command = format!("cat ~/.ssh/id; cat ~/notes; {reach} && echo reached > reached");
+    for (flags, is_reached, is_read) in [
+        (&[][..], false, false),
+        (&["--network", "on"][..], true, false),
+        (&["--sandbox", "off"][..], true, true),
+    ] {
+        let (stage, model) = with_command(&command);
+        let home = stage.path("person");
+        std::fs::create_dir_all(home.join(".ssh")).unwrap();
+        std::fs::write(home.join(".ssh/id"), secret).unwrap();
+        std::fs::write(home.join("notes"), "a plain note").unwrap();
+        let stage = stage.with_variable("HOME", home.to_str().unwrap());
+        let arguments = [&["run", "Do it", "--model", &model], flags].concat();
+        stage.run(&arguments);
+        let told = told(&stage);
+        assert_eq!(stage.file("reached").is_some(), is_reached, "{flags:?}: {told}");
+        assert_eq!(told.contains(secret), is_read, "{flags:?}: {told}");
+        assert!(told.contains("a plain note"), "{flags:?}: {told}");
+    }
+}
+
+#[test]
+fn a_command_that_needs_more_waits_for_a_person_and_then_has_it() {
+    if is_unsupported() {
+        return;
+    }
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let command = format!("cat ~/.ssh/id > key; bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}' && touch reached");
+    let stage = Stage::confined();
+    let home = stage.path("person");
+    std::fs::create_dir_all(home.join(".ssh")).unwrap();
+    std::fs::write(home.join(".ssh/id"), "key").unwrap();
+    let home = home.canonicalize().unwrap();
+    let stage = stage.with_variable("HOME", home.to_str().unwrap());
+    let needs = json!({"network": true, "read": [home.join(".ssh")], "reason": "to reach the server"});
+    let call = json!({"name": "shell", "arguments": {"command": command, "needs": needs}});
+    let model = scripted(&stage, &json!([{"calls": [call]}, {"text": "Done."}]));
+    // A rule about all commands is about those inside of the sandbox.
+    std::fs::create_dir_all(stage.path("config/backstitch")).unwrap();
+    stage.write("config/backstitch/config.toml", "[rules]\nallow = ['shell']\n");
+    let paused = stage.run(&["run", "Do it", "--model", &model]);
+    assert_eq!(paused.code, Some(3), "{paused:?}");
+    assert!(paused.errors.contains("to reach the server"), "{paused:?}");
+    assert_eq!((stage.file("reached"), stage.file("key")), (None, None));
+    let ended = last_line(&stage.run(&["resume", "--json"]).output);
+    let (session, id) = (&ended["session"], &ended["call"]);
+    let arguments = ["resolve", session.as_str().unwrap(), id.as_str().unwrap(), "approve"];
+    stage.run(&arguments).worked();
+    stage.run(&["resume"]).worked();
+    assert!(stage.file("reached").is_some());
+    assert_eq!(stage.file("key").as_deref(), Some("key"));
+    // Its intent says what it was.
+    let shown = stage.json(&["show", session.as_str().unwrap(), id.as_str().unwrap()]);
+    assert_eq!(shown["effect"], "external", "{shown}");
 }
 
 #[test]
@@ -184,7 +249,7 @@ fn a_command_with_a_network_waits_for_a_decision_after_a_kill() {
         return;
     }
     let (stage, model) = with_command(&half(ESCAPES[0]));
-    let mut child = stage.command(&["run", "Do it", "--model", &model]).spawn().unwrap();
+    let mut child = stage.command(&["run", "Do it", "--network", "on", "--model", &model]).spawn().unwrap();
     wait_until("the writer", || stage.file("beat").is_some_and(|text| !text.is_empty()));
     child.kill().unwrap();
     child.wait().unwrap();

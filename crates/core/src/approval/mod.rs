@@ -6,7 +6,8 @@
 //! made while deciding are items of the session's slice [`ApprovalRule`], so a rewind removes them and a fork
 //! has them.
 //!
-//! A rule about a command allows only what is certainly one plain command: see [`CommandWords`].
+//! A rule about a command allows only what is certainly one plain command, and a pipeline or list only if each of its
+//! commands is allowed: see [`CommandWords`].
 
 mod command;
 mod rule;

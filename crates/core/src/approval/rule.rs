@@ -11,6 +11,10 @@ use super::scope::ApprovalScope;
 use crate::extra::Extra;
 use crate::session::Slice;
 use crate::text_form::words;
+use crate::tool_spec::asks_for_rights;
+
+/// The argument by which a command asks for rights beyond its sandbox.
+const NEEDS: &str = "needs";
 
 words! {
     /// What happens to a call. The later one wins.
@@ -120,9 +124,9 @@ impl ApprovalRules {
 
     /// Returns the verdict about a call of a tool, and its rule; `None` if no rule matches.
     ///
-    /// A rule about commands allows a call only if its `command` is one plain command and nothing else can
-    /// change what it does, such as text for its standard input. A call that cannot be judged in this way may
-    /// be one that a rule asks about or denies, so a person has to decide.
+    /// Rules about commands allow a call only if its `command` is one plain command, or a pipeline or list of plain
+    /// commands that are each allowed, and nothing else can change what it does, such as text for its standard input.
+    /// A call that cannot be judged in this way may be one that a rule asks about or denies, so a person has to decide.
     pub fn judge(&self, tool: &str, arguments: &Map<String, Value>) -> Option<RuleMatch> {
         let of_tool = self.0.iter().filter(|rule| rule.scope.tool().as_str() == tool);
         let words = OnceCell::new();
@@ -134,7 +138,24 @@ impl ApprovalRules {
                 found = Some(RuleMatch { verdict, rule: rule.clone() });
             }
         }
-        found
+        found.or_else(|| self.allow_parts(tool, arguments))
+    }
+
+    /// Allows a pipeline or a list if a rule allows each of its commands by itself. Returns the rule of the first.
+    fn allow_parts(&self, tool: &str, arguments: &Map<String, Value>) -> Option<RuleMatch> {
+        let parts = CommandWords::parse_list(arguments.get("command")?.as_str()?)?;
+        let rule_of = |part: &CommandWords| {
+            let is_plain = |rule: &&ApprovalRule| {
+                rule.scope.tool().as_str() == tool && !rule.scope.prefix().is_empty()
+            };
+            self.0.iter().filter(is_plain).find(|rule| {
+                rule.verdict == ApprovalVerdict::Allow
+                    && verdict_of(rule, || Some(part), arguments) == Some(ApprovalVerdict::Allow)
+            })
+        };
+        let rules: Option<Vec<_>> = parts.iter().map(rule_of).collect();
+        let rule = (*rules?.first()?).clone();
+        Some(RuleMatch { verdict: ApprovalVerdict::Allow, rule })
     }
 }
 
@@ -151,7 +172,9 @@ fn verdict_of<'a>(
 ) -> Option<ApprovalVerdict> {
     let prefix = rule.scope.prefix();
     if prefix.is_empty() {
-        return Some(rule.verdict);
+        // A rule about all commands is about those inside of the sandbox.
+        let leaves = rule.verdict == ApprovalVerdict::Allow && needs_rights(arguments);
+        return (!leaves).then_some(rule.verdict);
     }
     match (rule.verdict, words()) {
         (ApprovalVerdict::Allow, Some(words)) => {
@@ -173,6 +196,11 @@ fn is_harmless(name: &str, value: &Value) -> bool {
         Value::String(text) if text.is_empty() => true,
         _ => matches!(name, "command" | "directory" | "timeout_seconds" | "rollback_on_error"),
     }
+}
+
+/// Whether a command asks for rights beyond its sandbox.
+fn needs_rights(arguments: &Map<String, Value>) -> bool {
+    arguments.contains_key("command") && arguments.get(NEEDS).is_some_and(asks_for_rights)
 }
 
 fn words_of(arguments: &Map<String, Value>) -> Option<CommandWords> {
@@ -232,6 +260,35 @@ mod tests {
         ] {
             assert_eq!(shell(other.clone()), None, "{other}");
         }
+    }
+
+    #[test]
+    fn each_part_of_a_list_has_to_be_allowed_by_itself() {
+        let some = rules(&[(Allow, "shell git status"), (Allow, "shell head")]);
+        let shell = |command: &str| verdict(&some, "shell", json!({"command": command}));
+        assert_eq!(shell("git status | head -3"), Some(Allow));
+        assert_eq!(shell("git status && git status; head x"), Some(Allow));
+        for other in ["git status | sh", "id; git status", "git status | head > x", "git status &", "head $(id)"] {
+            assert_eq!(shell(other), None, "{other}");
+        }
+        assert_eq!(verdict(&some, "shell", json!({"command": "head | head", "input": "x"})), None);
+        assert_eq!(verdict(&some, "other", json!({"command": "head | head"})), None);
+        let launcher = rules(&[(Allow, "shell head"), (Allow, "shell sh")]);
+        assert_eq!(verdict(&launcher, "shell", json!({"command": "head x | sh"})), None);
+        let denied = rules(&[(Allow, "shell head"), (Deny, "shell rm")]);
+        assert_eq!(verdict(&denied, "shell", json!({"command": "head x; rm x"})), Some(Ask));
+    }
+
+    #[test]
+    fn no_rule_allows_a_command_that_asks_for_rights() {
+        let all = rules(&[(Allow, "shell"), (Allow, "shell git push"), (Deny, "shell rm")]);
+        let shell = |command: &str, needs: Value| {
+            verdict(&all, "shell", json!({"command": command, "needs": needs}))
+        };
+        assert_eq!(shell("git push", json!({"network": false, "read": []})), Some(Allow));
+        assert_eq!(shell("git push", json!({"network": true})), None);
+        assert_eq!(shell("ls", json!({"read": ["/home/tailor/.ssh"]})), None);
+        assert_eq!(shell("rm x", json!({"network": true})), Some(Deny));
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub use policy::{
 pub use process::{OutputCaps, ProcessError, ProcessExit, ProcessOutcome, ProcessOutput, ProcessSpec};
 pub use query::{SessionCursor, SessionOrder, SessionPage, SessionQuery, TimeRange};
 pub use reversal::{OwnStep, Reversal, ReversalConflicts, ReversalPlan, ReversedCapture};
-pub use sandbox::{InvalidSandbox, Sandbox, SandboxMode, SandboxRefusal, SandboxSockets, UnknownSandbox};
+pub use sandbox::{InvalidSandbox, Sandbox, SandboxMode, SandboxRefusal, SandboxSockets, UnknownSandbox, SECRET_PLACES, is_place, CommandNeeds};
 pub use store::{
     ClaimMode, FenceToken, Owner, Process, SavedSnapshot, SessionClaim, Store, check_batch, content_of,
     fetch_large, hydrate,

@@ -172,7 +172,8 @@ impl ProcessOutcome {
                 secrets.redact_pieces(head, *cut > 0, tail);
             }
             for refusal in &mut self.refused {
-                if let SandboxRefusal::Write(path) | SandboxRefusal::Missing(path) = refusal {
+                use SandboxRefusal::{Missing, Read, Write};
+                if let Write(path) | Missing(path) | Read(path) = refusal {
                     *path = secrets.redact(&path.to_string_lossy()).into_owned().into();
                 }
             }

@@ -176,6 +176,14 @@ impl ToolBuilder {
         self
     }
 
+    /// Names the argument by which a call asks for more rights. A call with it has the effect [`Effect::External`], and
+    /// needs the approval of a person.
+    #[must_use]
+    pub fn rights_argument(mut self, name: impl Into<String>) -> Self {
+        self.spec.rights_argument = Some(name.into());
+        self
+    }
+
     /// Sets the time limit of a call.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {

@@ -5,6 +5,7 @@
 //! Ports carry it, so it depends on none of them; [`tool`](crate::tool) adds the handler.
 
 mod name;
+mod rights;
 
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use name::{InvalidToolName, ToolName};
+pub use rights::asks_for_rights;
 
 use crate::digest::Digest;
 use crate::journal::Effect;
@@ -103,6 +105,10 @@ pub struct ToolSpec {
     /// Whether a person has to approve each call.
     #[serde(default)]
     pub approval: Approval,
+    /// The argument by which a call asks for more rights than the tool has. With it, the call is external, and a person
+    /// has to approve it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rights_argument: Option<String>,
     /// Time limit of a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
@@ -123,9 +129,26 @@ impl ToolSpec {
             workspace: WorkspaceUse::default_of(Effect::default()),
             resources: ResourceUse::default(),
             approval: Approval::default(),
+            rights_argument: None,
             timeout: None,
             examples: Vec::new(),
         }
+    }
+
+    /// Returns whether a call asks for more rights than the tool has.
+    pub fn asks_for_rights(&self, arguments: &Map<String, Value>) -> bool {
+        let given = self.rights_argument.as_ref().and_then(|name| arguments.get(name));
+        given.is_some_and(asks_for_rights)
+    }
+
+    /// Returns the effect of a call: that of the tool, unless the call asks for more rights.
+    pub fn effect_of(&self, arguments: &Map<String, Value>) -> Effect {
+        if self.asks_for_rights(arguments) { Effect::External } else { self.effect }
+    }
+
+    /// Returns the strongest effect that a call can have.
+    pub fn strongest_effect(&self) -> Effect {
+        if self.rights_argument.is_some() { Effect::External } else { self.effect }
     }
 
     /// Computes a digest of the contract: everything that a model received and may rely on.

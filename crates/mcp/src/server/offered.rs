@@ -50,7 +50,7 @@ fn offered(spec: &ToolSpec) -> Tool {
     let mut tool = Tool::new(spec.name.to_string(), spec.description.clone(), object(&spec.parameters));
     // The results are texts and values of any form; a schema would oblige the server to send them as declared.
     tool.output_schema = None;
-    tool.with_annotations(annotations(spec.effect))
+    tool.with_annotations(annotations(spec.strongest_effect()))
 }
 
 fn annotations(effect: Effect) -> ToolAnnotations {

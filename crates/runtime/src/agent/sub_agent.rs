@@ -74,7 +74,7 @@ impl SubAgent {
     /// agent's tools. It is never pure, since the agent has a session.
     pub fn new(name: &str, description: impl Into<String>, agent: Agent) -> Result<Self, InvalidToolName> {
         let specs = || agent.tools.iter().map(|tool| &tool.spec);
-        let effect = specs().map(|spec| spec.effect).fold(Effect::Workspace, Effect::max);
+        let effect = specs().map(|spec| spec.strongest_effect()).fold(Effect::Workspace, Effect::max);
         let workspace = specs().map(|spec| spec.workspace).max().unwrap_or(WorkspaceUse::None);
         let resources = specs().map(|spec| spec.resources).max().unwrap_or_default();
         let tool = Tool::builder(name, description)?.effect(effect).workspace(workspace).resources(resources);

@@ -36,7 +36,8 @@ impl LiveSession {
         tool: &ToolSpec,
         arguments: &Map<String, Value>,
     ) -> Result<Option<Repetition>> {
-        if !tool.effect.acts_outside() {
+        let own = tool.effect_of(arguments);
+        if !own.acts_outside() {
             return Ok(None);
         }
         let view = self.view().await;
@@ -54,7 +55,7 @@ impl LiveSession {
         let history = Journals::read(store, root).await?.effects(root, None);
         if history.was_asked_about(call) {
             // A person decided that it runs again. In a fork, it has the key that it had in the parent.
-            let same = history.of_call(call).filter(|known| have_a_key(tool.effect, known.started.effect));
+            let same = history.of_call(call).filter(|known| have_a_key(own, known.started.effect));
             return Ok(same.map(|known| Repetition::WithKey(known.started.idempotency_key.clone())));
         }
         let wanted = Digest::of_json(arguments).ok();
@@ -65,7 +66,7 @@ impl LiveSession {
                 continue;
             }
             claims.push((effect.at, call));
-            if have_a_key(tool.effect, effect.started.effect) {
+            if have_a_key(own, effect.started.effect) {
                 return Ok(Some(Repetition::WithKey(effect.started.idempotency_key.clone())));
             }
             self.record(vec![pause(call, effect).into()]).await?;

@@ -55,7 +55,7 @@ use sandbox::SharedDirectory;
 pub(crate) use sandbox::unprotected;
 #[cfg(unix)]
 pub use sandbox::{PrivateDirectory, left_temporaries, remove_left_temporaries};
-pub use sandbox::{SandboxSupport, probe, resolve_writable};
+pub use sandbox::{SandboxSupport, hide_secrets, probe, resolve_writable};
 #[cfg(unix)]
 pub use served::{ServerProcess, ServerStreams};
 #[cfg(unix)]

@@ -242,7 +242,7 @@ impl ToolRunner {
         }
         // Rules are judged before each attempt, since they may be newer than an attempt that was interrupted.
         let rules = boxed(|| rules_of(&self.live, &self.rules)).await?;
-        let asks = tool.spec.approval == Approval::Needed;
+        let asks = tool.spec.approval == Approval::Needed || tool.spec.asks_for_rights(&arguments);
         let need = ApprovalNeed::of(&rules, tool.name().as_str(), &arguments, asks);
         // A child session of a denied call was rolled back before its call is resumed.
         if let ApprovalNeed::Denied(message) = need {

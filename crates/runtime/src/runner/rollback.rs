@@ -74,7 +74,7 @@ impl ToolRunner {
                 ("deadline_exceeded", message, Retry::Refused, CallOutcome::DeadlineExceeded)
             }
             Stop::Cancelled | Stop::Abandoned => {
-                let unknown = if started.tool.spec.effect.acts_outside() {
+                let unknown = if started.intent.record.effect.acts_outside() {
                     "; whether it had an effect outside is not known"
                 } else {
                     ""
@@ -97,7 +97,7 @@ impl ToolRunner {
     /// outside does not: its agent receives an error, and decides.
     fn runs_again(&self, started: &Attempt) -> bool {
         let is_stopped = self.caller.is_some() && started.waiter.stop.is_cancelled();
-        is_stopped && started.tool.spec.effect.is_repeatable()
+        is_stopped && started.intent.record.effect.is_repeatable()
     }
 
     /// Handles a call whose session was stopped. Its files are restored, and it is left open, to run again on

@@ -45,7 +45,8 @@ impl ToolRunner {
         let live = &self.live;
         // The intent of a pure call can wait, unless it names objects that have to be stored with it.
         let changes_resources = self.resource_use(tool) == ResourceUse::Write;
-        let record_now = !tool.spec.effect.only_reads() || before.is_some() || changes_resources;
+        let effect = tool.spec.effect_of(&arguments);
+        let record_now = !effect.only_reads() || before.is_some() || changes_resources;
 
         crash_point!("call.before_intent");
         let started = live
@@ -73,7 +74,7 @@ impl ToolRunner {
                     evaluation_id: call.evaluation_id,
                     name: call.name.clone(),
                     arguments: call.edited.then(|| arguments.clone().into()),
-                    effect: tool.spec.effect,
+                    effect,
                     idempotency_key: call
                         .key
                         .clone()

@@ -15,7 +15,7 @@ use backstitch_core::ports::{
     ProcessExit, ProcessOutcome, ProcessSpec, Sandbox, SandboxRefusal, SandboxSockets,
 };
 use backstitch_core::tool::{Tool, ToolContext, ToolResult};
-use backstitch_runtime::{CallOutcome, SandboxGap, has_namespaces, probe};
+use backstitch_runtime::{CallOutcome, SandboxGap, has_namespaces, hide_secrets, probe, resolve_writable};
 use serde_json::json;
 
 use crate::disk::Disk;
@@ -489,6 +489,81 @@ async fn a_store_in_the_workspace_is_noted_once() {
     let gaps: Vec<_> = records.iter().filter_map(|record| SandboxGap::of(&record.body)).collect();
     assert_eq!(gaps.len(), 1);
     assert!(gaps[0].text.contains("because it lies in the workspace"), "{gaps:?}");
+}
+
+/// Ways to the content of a hidden file, each of which must fail.
+const READS: &[(&str, &str)] = &[
+    ("directly", "cat $HOME/.ssh/id"),
+    ("through a link", "ln -sf $HOME/.ssh/id key && cat key"),
+    ("through a link to its directory", "ln -sfn $HOME/.ssh keys && cat keys/id"),
+    ("through the root of the process", "cat /proc/self/root$HOME/.ssh/id"),
+    ("from its directory", "cd $HOME/.ssh && cat id"),
+    ("by a hard link", "ln $HOME/.ssh/id hard && cat hard"),
+    ("by a move", "mv $HOME/.ssh/id moved && cat moved"),
+    ("by a copy", "cp -r $HOME/.ssh copied && cat copied/id"),
+    ("beside what can be written", "cat $HOME/.cargo/credentials.toml"),
+    (
+        "moved beside what can be written",
+        "mv $HOME/.cargo/credentials.toml $HOME/.cargo/plain; cat $HOME/.cargo/plain",
+    ),
+    (
+        "moved into what can be written",
+        "mv $HOME/.cargo/credentials.toml $HOME/.cargo/registry/plain; cat $HOME/.cargo/registry/plain",
+    ),
+    ("as a linked target", "cat $HOME/keys/deploy"),
+];
+
+#[tokio::test]
+async fn places_of_secrets_cannot_be_read_and_the_rest_can() {
+    if is_unsupported() {
+        return;
+    }
+    let secret = "3f9c-not-for-models";
+    for base in [Sandbox::workspace(), Sandbox::read_only().without_network()] {
+        let scene = Scene::new().await;
+        for (name, text) in [
+            ("home/.ssh/id", secret),
+            ("home/.cargo/credentials.toml", secret),
+            ("home/.cargo/registry/index", "index"),
+            ("home/keys/deploy", secret),
+            ("home/notes", "plain"),
+            ("files/.env", "own"),
+        ] {
+            fs::create_dir_all(scene.at(name).parent().unwrap()).unwrap();
+            fs::write(scene.at(name), text).unwrap();
+        }
+        symlink(scene.at("home/keys/deploy"), scene.at("home/.ssh/deploy")).unwrap();
+        let mut sandbox = base.write(scene.at("home/.cargo"));
+        hide_secrets(&mut sandbox, Some(&scene.at("home")));
+        resolve_writable(&mut sandbox);
+        let specs = READS.iter().map(|(_, command)| scene.shell(&sandbox, command)).collect();
+        for ((what, _), outcome) in READS.iter().zip(scene.run_all(specs).await) {
+            let outcome = outcome.unwrap();
+            assert!(!outcome.stdout.text().contains(secret), "{what}: {outcome:?}");
+            assert_ne!(outcome.exit, ProcessExit::Code(0), "{what}: {outcome:?}");
+        }
+        let refused = scene.run(scene.shell(&sandbox, "cat $HOME/.ssh/id")).await.refused;
+        assert_eq!(refused, [SandboxRefusal::Read(scene.at("home/.ssh/id"))]);
+        let open = "cat $HOME/notes .env $HOME/.cargo/registry/index && ls $HOME/.ssh && echo x > $TMPDIR/a && \
+                    cat $TMPDIR/a && echo more > $HOME/.cargo/registry/index && cat /etc/passwd > /dev/null";
+        let outcome = scene.run(scene.shell(&sandbox, open)).await;
+        assert_eq!(outcome.exit, ProcessExit::Code(0), "{outcome:?}");
+        assert!(outcome.stdout.text().contains("plainown"), "{outcome:?}");
+        assert_eq!(fs::read_to_string(scene.at("home/.ssh/id")).unwrap(), secret);
+    }
+}
+
+#[tokio::test]
+async fn a_workspace_inside_of_a_hidden_place_can_be_read() {
+    if is_unsupported() {
+        return;
+    }
+    let scene = Scene::new().await;
+    let sandbox = Sandbox::workspace().hide(scene.at("")).hide(scene.at("files/inside"));
+    let outcome = scene.run(scene.shell(&sandbox, "cat inside && echo y > new && cat new")).await;
+    assert_eq!((outcome.exit, &*outcome.stdout.text()), (ProcessExit::Code(0), "insidey\n"), "{outcome:?}");
+    let refused = scene.run(scene.shell(&sandbox, "cat $BASE/outside/file")).await;
+    assert_ne!(refused.exit, ProcessExit::Code(0), "{refused:?}");
 }
 
 #[tokio::test]

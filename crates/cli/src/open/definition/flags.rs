@@ -123,7 +123,8 @@ pub(crate) struct AgentFlags {
     /// Default: that of the agent file, else workspace.
     #[arg(long, value_name = "MODE")]
     pub(super) sandbox: Option<SandboxMode>,
-    /// Whether shell commands may use the network. Default: that of the agent file, else on.
+    /// Whether shell commands may use the network. Default: that of the agent file, else off, and on with
+    /// an engine or MCP servers.
     #[arg(long, value_enum)]
     pub(super) network: Option<Network>,
     /// Sockets of other programs on this machine that shell commands may reach. Default: that of the agent file, else

@@ -3,6 +3,7 @@
 use anyhow::Context as _;
 use backstitch::agent_file::{AgentDefinition, AgentFileError, AnswerMode, DataDefinition, ToolChoice};
 use backstitch::journal::Effect;
+use backstitch::mode::AgentMode;
 use backstitch::ports::{Sandbox, SandboxMode, SandboxSockets};
 use backstitch::stores::StoreAddress;
 use serde_json::Value;
@@ -88,7 +89,8 @@ impl AgentFlags {
             };
         }
         let is_default = definition.sandbox.is_none() && !self.limits_commands();
-        definition.sandbox = Some(self.sandbox(definition.sandbox.take())?);
+        let reaches_out = definition.engine.is_some() || !definition.mcp.is_empty();
+        definition.sandbox = Some(self.sandbox(definition.sandbox.take(), reaches_out)?);
         definition.complete_sandbox();
         if let Some(sandbox) = &mut definition.sandbox {
             confinement::begin(common, sandbox, is_default)?;
@@ -127,10 +129,11 @@ impl AgentFlags {
     }
 
     /// Returns the sandbox of commands: that of the flags, of the agent, or the default of the command.
-    fn sandbox(&self, of_agent: Option<Sandbox>) -> anyhow::Result<Sandbox> {
+    fn sandbox(&self, of_agent: Option<Sandbox>, reaches_out: bool) -> anyhow::Result<Sandbox> {
+        let of_agent = of_agent.unwrap_or_else(|| unset(reaches_out));
         let mut sandbox = match self.sandbox {
-            Some(mode) => in_mode(of_agent, mode),
-            None => of_agent.unwrap_or_else(unset),
+            Some(mode) => in_mode(Some(of_agent), mode),
+            None => of_agent,
         };
         if let Some(network) = self.network {
             sandbox.network = network == Network::On;
@@ -202,11 +205,12 @@ impl AgentFlags {
 pub(crate) fn in_mode(sandbox: Option<Sandbox>, mode: SandboxMode) -> Sandbox {
     match (mode, sandbox) {
         (SandboxMode::Off, _) => Sandbox::off(),
-        (mode, sandbox) => Sandbox { mode, ..sandbox.unwrap_or_else(unset) },
+        (mode, sandbox) => Sandbox { mode, ..sandbox.unwrap_or_else(|| unset(false)) },
     }
 }
 
-/// The default sandbox of the command, with the sockets that follow from the rest of the definition.
-fn unset() -> Sandbox {
-    Sandbox { sockets: None, ..Sandbox::workspace() }
+/// The default sandbox of the command, with the sockets that follow from the rest of the definition. Commands have no
+/// network. An engine needs it for its model, and MCP servers share the sandbox of commands and are mostly useless without.
+fn unset(reaches_out: bool) -> Sandbox {
+    Sandbox { sockets: None, network: reaches_out, ..AgentMode::default().sandbox() }
 }

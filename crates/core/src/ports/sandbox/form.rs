@@ -18,6 +18,10 @@ struct Table {
     write: Vec<PathBuf>,
     #[serde(skip_serializing_if = "Option::is_none")]
     missing: Option<Vec<PathBuf>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    hide: Vec<PathBuf>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    read: Vec<PathBuf>,
     network: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     sockets: Option<SandboxSockets>,
@@ -42,7 +46,7 @@ impl<'de> Deserialize<'de> for Sandbox {
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 formatter.write_str(
-                    "\"workspace\", \"read-only\", \"off\", or a table with `write`, `network` and `sockets`",
+                    "\"workspace\", \"read-only\", \"off\", or a table with `write`, `hide`, `network` and `sockets`",
                 )
             }
 
@@ -93,6 +97,7 @@ mod tests {
             Sandbox::read_only().without_network(),
             Sandbox::workspace().write("/a").write("b c"),
             Sandbox::workspace().sockets(SandboxSockets::Off).with_terminals(),
+            Sandbox::workspace().hide("/home/tailor/.ssh"),
             Sandbox { missing: Some(vec!["/b".into()]), ..resolved.clone().write("/a") },
             resolved,
         ] {
@@ -108,6 +113,7 @@ mod tests {
             (r#"{"mode": "off", "sockets": "inside"}"#, "`sockets` has no effect"),
             (r#"{"mode": "off", "terminals": true}"#, "`terminals` has no effect"),
             (r#"{"mode": "off", "write": ["/a"]}"#, "`write` has no effect"),
+            (r#"{"mode": "off", "hide": ["/a"]}"#, "`hide` has no effect"),
         ] {
             let error = read(text).unwrap_err();
             assert!(error.contains(words), "{text}: {error}");

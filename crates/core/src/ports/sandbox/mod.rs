@@ -4,10 +4,15 @@
 //! reports what it cannot enforce.
 
 mod form;
+mod needs;
+mod places;
 mod refusal;
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+pub use needs::CommandNeeds;
+pub use places::{SECRET_PLACES, is_place};
 pub use refusal::SandboxRefusal;
 
 use crate::text_form::words;
@@ -59,8 +64,8 @@ words! {
 
 /// The limits of a tool's processes. By default there are none.
 ///
-/// The text form is the name of a mode, or a table with `mode` (default `workspace`), `write`, `network`, `sockets`
-/// and `terminals`.
+/// The text form is the name of a mode, or a table with `mode` (default `workspace`), `write`, `hide`, `read`,
+/// `network`, `sockets` and `terminals`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sandbox {
     /// Files that processes may write.
@@ -70,6 +75,11 @@ pub struct Sandbox {
     /// Paths of `write` that did not exist when the session started, so that its processes cannot write them. `None`
     /// until a session has resolved the paths. Afterwards `write` holds paths without links.
     pub missing: Option<Vec<PathBuf>>,
+    /// Files and directories outside of the workspace whose content they cannot read, such as those with keys. When a
+    /// session starts, they are resolved, and the [places of secrets](SECRET_PLACES) are added.
+    pub hide: Vec<PathBuf>,
+    /// Paths that they may read although they are hidden.
+    pub read: Vec<PathBuf>,
     /// Whether they may use the network.
     pub network: bool,
     /// Sockets of this machine that they may reach. `None` is the meaning of sessions that were recorded before there
@@ -92,6 +102,8 @@ impl Sandbox {
             mode: SandboxMode::Workspace,
             write: Vec::new(),
             missing: None,
+            hide: Vec::new(),
+            read: Vec::new(),
             network: true,
             sockets: Some(SandboxSockets::Inside),
             terminals: false,
@@ -117,6 +129,13 @@ impl Sandbox {
     #[must_use]
     pub fn write(mut self, path: impl Into<PathBuf>) -> Self {
         self.write.push(path.into());
+        self
+    }
+
+    /// Keeps processes from reading a file or a directory outside of the workspace.
+    #[must_use]
+    pub fn hide(mut self, path: impl Into<PathBuf>) -> Self {
+        self.hide.push(path.into());
         self
     }
 
@@ -181,6 +200,8 @@ impl Sandbox {
             Self { sockets: Some(SandboxSockets::Off | SandboxSockets::Inside), .. } => "sockets",
             Self { terminals: true, .. } => "terminals",
             Self { write, .. } if !write.is_empty() => "write",
+            Self { hide, .. } if !hide.is_empty() => "hide",
+            Self { read, .. } if !read.is_empty() => "read",
             _ => return Ok(()),
         };
         Err(InvalidSandbox { setting })

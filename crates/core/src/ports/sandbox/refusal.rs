@@ -14,6 +14,12 @@ pub enum SandboxRefusal {
         .0.display()
     )]
     Missing(PathBuf),
+    /// Reading of this path, which is hidden.
+    #[error(
+        "the sandbox refused to read {}, which holds secrets or was hidden; a person has to read it for the agent",
+        .0.display()
+    )]
+    Read(PathBuf),
     /// The network.
     #[error("the sandbox refuses the network; a person can allow it with `network = true` in `[sandbox]`")]
     Network,
@@ -36,7 +42,7 @@ impl SandboxRefusal {
     /// Returns the path.
     pub fn path(&self) -> Option<&Path> {
         match self {
-            Self::Write(path) | Self::Missing(path) => Some(path),
+            Self::Write(path) | Self::Missing(path) | Self::Read(path) => Some(path),
             Self::Network | Self::Sockets | Self::Terminals | Self::Unnamed => None,
         }
     }

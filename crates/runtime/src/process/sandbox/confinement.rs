@@ -19,6 +19,10 @@ pub(in super::super) struct Confinement {
     writable: Vec<PathBuf>,
     /// Paths of `write` that did not exist.
     missing: Vec<PathBuf>,
+    /// Paths whose content cannot be read.
+    hidden: Vec<PathBuf>,
+    /// Paths that can be read although they may lie in hidden ones.
+    readable: Vec<PathBuf>,
     network: bool,
     /// As far as this system can tell sockets apart.
     sockets: SandboxSockets,
@@ -71,10 +75,26 @@ impl Confinement {
         if sandbox.mode == SandboxMode::Workspace {
             writable.extend(root.map(Path::to_owned));
         }
+        let readable: Vec<PathBuf> =
+            root.map(Path::to_owned).into_iter().chain(sandbox.read.iter().cloned()).collect();
+        // The agent works in the workspace, so nothing there is hidden, and neither is what was allowed by its path.
+        let is_outside = |path: &&PathBuf| !readable.iter().any(|root| path.starts_with(root));
+        let hidden = sandbox.hide.iter().filter(is_outside).cloned().collect();
         let Sandbox { network, terminals, .. } = *sandbox;
         let sockets = support.sockets(sandbox);
         let namespaces = true;
-        Ok(Some(Self { writable, missing, network, sockets, terminals, namespaces, support, temporary }))
+        Ok(Some(Self {
+            writable,
+            missing,
+            hidden,
+            readable,
+            network,
+            sockets,
+            terminals,
+            namespaces,
+            support,
+            temporary,
+        }))
     }
 
     /// Lets the process stay in the namespaces of this one.
@@ -87,6 +107,8 @@ impl Confinement {
     pub(in super::super) fn limits(&self) -> Limits {
         Limits {
             writable: self.writable.clone(),
+            hidden: self.hidden.clone(),
+            readable: self.readable.clone(),
             network: self.network,
             sockets: self.sockets,
             terminals: self.terminals,
@@ -129,6 +151,7 @@ impl Confinement {
         let rules = refusals::Rules {
             writable: &self.writable,
             missing: &self.missing,
+            hidden: &self.hidden,
             network: self.network,
             sockets: self.sockets,
             terminals: self.terminals,

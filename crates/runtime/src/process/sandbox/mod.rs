@@ -7,7 +7,8 @@
 //! descendants.
 //!
 //! What may be written: the workspace (unless it is read-only), a private temporary directory of the call, the
-//! devices that every program expects, and the configured paths. Reading is not limited. Landlock has no right
+//! devices that every program expects, and the configured paths. Everything can be read but what is hidden: files
+//! with keys, and what a person adds. Landlock has no right
 //! for metadata: a process can change the mode, the owner and the times of a file outside, but not its content.
 //!
 //! A system without Landlock or seccomp runs processes without what it lacks. [`probe`] reports that, and it
@@ -17,6 +18,7 @@
 mod calls;
 #[cfg(unix)]
 mod confinement;
+mod hiding;
 mod paths;
 #[cfg(unix)]
 mod refusals;
@@ -28,6 +30,7 @@ mod temporary;
 
 #[cfg(unix)]
 pub(super) use confinement::Confinement;
+pub use hiding::hide_secrets;
 pub use paths::resolve_writable;
 pub(crate) use support::unprotected;
 pub use support::{SandboxSupport, probe};

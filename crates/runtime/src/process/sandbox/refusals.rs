@@ -64,6 +64,7 @@ const NO_TERMINALS: [&str; 2] = ["out of pty devices", "failed to create pseudo-
 pub(super) struct Rules<'a> {
     pub(super) writable: &'a [PathBuf],
     pub(super) missing: &'a [PathBuf],
+    pub(super) hidden: &'a [PathBuf],
     pub(super) network: bool,
     pub(super) sockets: SandboxSockets,
     pub(super) terminals: bool,
@@ -139,6 +140,9 @@ impl Rules<'_> {
             let is_socket = || path.metadata().is_ok_and(|found| found.file_type().is_socket());
             if self.sockets != SandboxSockets::On && is_socket() {
                 return Some(SandboxRefusal::Sockets);
+            }
+            if self.hidden.iter().any(|hidden| path.starts_with(hidden)) {
+                return Some(SandboxRefusal::Read(path));
             }
             let is_protected = !self.writable.iter().any(|writable| path.starts_with(writable));
             (is_protected && could_write(&path)).then_some(SandboxRefusal::Write(path))
@@ -236,9 +240,11 @@ mod tests {
         std::fs::create_dir(place.join("with space")).unwrap();
         std::os::unix::fs::symlink(place.join("x"), inside.join("link")).unwrap();
         let (writable, missing) = ([inside.clone()], [place.join("cache")]);
+        let hidden = [place.join(".ssh")];
         let rules = Rules {
             writable: &writable,
             missing: &missing,
+            hidden: &hidden,
             network: false,
             sockets: SandboxSockets::Off,
             terminals: false,
@@ -268,6 +274,10 @@ mod tests {
             (
                 format!("open {at}/cache/file: permission denied"),
                 vec![SandboxRefusal::Missing(place.join("cache/file"))],
+            ),
+            (
+                format!("cat: {at}/.ssh/id: Permission denied"),
+                vec![SandboxRefusal::Read(place.join(".ssh/id"))],
             ),
             ("./run.sh: Permission denied".to_owned(), unnamed.clone()),
             ("tool: Permission denied".to_owned(), unnamed),
@@ -325,6 +335,7 @@ mod tests {
         let rules = Rules {
             writable: &[],
             missing: &[],
+            hidden: &[],
             network: true,
             sockets: SandboxSockets::On,
             terminals: false,

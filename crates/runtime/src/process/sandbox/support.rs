@@ -57,12 +57,13 @@ impl SandboxSupport {
             return None;
         }
         let mut missing = Vec::new();
+        let access = if sandbox.hide.is_empty() { "write" } else { "read and write" };
         match self.landlock {
-            0 => missing.push(
-                "commands can write every file of this user, because the system has no Landlock".to_owned(),
-            ),
+            0 => missing.push(format!(
+                "commands can {access} every file of this user, because the system has no Landlock"
+            )),
             old if old < USABLE => missing.push(format!(
-                "commands can write every file of this user, because version {old} of Landlock is too old"
+                "commands can {access} every file of this user, because version {old} of Landlock is too old"
             )),
             old if old < COMPLETE => missing.push(format!(
                 "commands can truncate files outside of the workspace, because version {old} of Landlock \
@@ -150,6 +151,7 @@ mod tests {
         assert!(with(1, true).missing(&on).unwrap().contains("too old"));
         let nothing = with(0, false).missing(&quiet).unwrap();
         assert!(nothing.contains("no Landlock") && nothing.contains("no seccomp"), "{nothing}");
+        assert!(with(0, true).missing(&on.clone().hide("/a")).unwrap().contains("read and write every file"));
         assert_eq!(with(0, false).missing(&Sandbox::off()), None);
         assert_eq!(with(0, false).to_string(), "no Landlock, no seccomp");
         assert_eq!(with(7, true).to_string(), "Landlock version 7, seccomp");

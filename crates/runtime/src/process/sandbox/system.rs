@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use backstitch_core::ports::SandboxSockets;
 use landlock::{
     ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible as _, LandlockStatus, PathBeneath, PathFd,
-    Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope,
+    Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
+use rustix::fd::OwnedFd;
 use rustix::fs::{FileType, fstat};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 use serde::{Deserialize, Serialize};
 
-use super::{calls, paths};
+use super::{calls, hiding, paths};
 
 /// The newest version of Landlock whose rights are known here. An older system enforces those that it has.
 const NEWEST: ABI = ABI::V9;
@@ -52,6 +53,12 @@ pub(in super::super) struct Limits {
     /// Paths that may be written. They hold no links; if one of them does by now, [`enter`] fails.
     #[serde(with = "paths::as_bytes")]
     pub(in super::super) writable: Vec<PathBuf>,
+    /// Paths whose content cannot be read. If there are none, everything can be read.
+    #[serde(with = "paths::as_bytes")]
+    pub(in super::super) hidden: Vec<PathBuf>,
+    /// Paths that can be read although they may lie in hidden ones: the workspace, and what was allowed by its path.
+    #[serde(with = "paths::as_bytes")]
+    pub(in super::super) readable: Vec<PathBuf>,
     pub(in super::super) network: bool,
     /// Sockets of this machine, as far as this system can tell them apart.
     pub(in super::super) sockets: SandboxSockets,
@@ -107,15 +114,33 @@ fn limit_files(limits: &Limits) -> Result<(), String> {
     let shared = granted & !(AccessFs::IoctlDev | AccessFs::ResolveUnix);
 
     let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
-    let mut ruleset = ruleset.handle_access(handled).and_then(|rules| rules.scope(scope)).map_err(failed)?;
+    let reading: BitFlags<AccessFs> =
+        if limits.hidden.is_empty() { BitFlags::empty() } else { AccessFs::ReadFile.into() };
+    let mut ruleset = ruleset.handle_access(handled | reading).and_then(|rules| rules.scope(scope)).map_err(failed)?;
     ruleset = ruleset.set_compatibility(CompatLevel::BestEffort);
     let mut created = ruleset.create().map_err(failed)?;
     for path in &limits.writable {
         let opened = paths::open(path)?;
-        let found = fstat(&opened).map_err(|error| format!("{}: {error}", path.display()))?;
-        let is_directory = FileType::from_raw_mode(found.st_mode).is_dir();
-        let access = if is_directory { granted } else { granted & AccessFs::from_file(NEWEST) };
-        created = created.add_rule(PathBeneath::new(opened, access)).map_err(failed)?;
+        let entries = hiding::around(path, &limits.hidden);
+        if entries == [path.clone()] {
+            created = allow(created, opened, path, granted)?;
+            continue;
+        }
+        // Who can write the directory of a hidden file can move the file to a name that is not hidden. So only the
+        // entries are writable.
+        for entry in entries {
+            // It may be gone by now, or be a link.
+            let Ok(opened) = paths::open(&entry) else { continue };
+            created = allow(created, opened, &entry, granted)?;
+        }
+    }
+    if !limits.hidden.is_empty() {
+        let everything = hiding::around(Path::new("/"), &limits.hidden);
+        let own = limits.writable.iter().flat_map(|path| hiding::around(path, &limits.hidden));
+        for path in everything.into_iter().chain(own).chain(limits.readable.iter().cloned()) {
+            let Ok(opened) = paths::open(&path) else { continue };
+            created = allow(created, opened, &path, AccessFs::ReadFile.into())?;
+        }
     }
     let terminals = TERMINALS.iter().filter(|_| limits.terminals);
     let devices = DEVICES.iter().chain(terminals).map(|path| (path, devices));
@@ -131,6 +156,19 @@ fn limit_files(limits: &Limits) -> Result<(), String> {
         RulesetStatus::NotEnforced => Err("Landlock is not enforced".to_owned()),
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
     }
+}
+
+/// Grants access to a file, or to everything below a directory.
+fn allow(
+    rules: RulesetCreated,
+    opened: OwnedFd,
+    path: &Path,
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, String> {
+    let found = fstat(&opened).map_err(|error| format!("{}: {error}", path.display()))?;
+    let is_directory = FileType::from_raw_mode(found.st_mode).is_dir();
+    let access = if is_directory { access } else { access & AccessFs::from_file(NEWEST) };
+    rules.add_rule(PathBeneath::new(opened, access)).map_err(|error| format!("Landlock failed: {error}"))
 }
 
 /// Drops capabilities that reach past the files. Executing a program does not give them back, because
