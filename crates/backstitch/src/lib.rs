@@ -220,8 +220,9 @@ pub mod host {
         RequestReplay, ResolvedPoint, Resume, Runtime, SNAPSHOT_INTERVAL, SandboxGap, SandboxSupport,
         SessionFiles, SessionHolder, Task, ToolRunner, UnreadableSession, call_arguments, check_arguments,
         describe, entropy, find_call, fold_view, fresh_ids, has_namespaces, has_supervisor, hide_secrets,
-        load_view, locate, observed_agent, observed_origin, observed_prompt_id, one_line, probe, read_records,
-        reason_word, resolve_writable, set_supervisor, undoable_apply, unfinished, with_content,
+        load_view, locate, message_text, observed_agent, observed_origin, observed_prompt_id, one_line, probe,
+        read_records, readable_message, reason_word, resolve_writable, set_supervisor, undoable_apply,
+        unfinished, with_content,
     };
     #[cfg(unix)]
     pub use backstitch_runtime::{PrivateDirectory, ServerProcess, ServerStreams, left_temporaries};

@@ -1,10 +1,11 @@
 //! Messages of calls, and content of messages, also where it is too large for their records.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use backstitch_core::journal::InnerMessage;
+use backstitch_core::journal::{InnerMessage, Record, RecordBody};
 use backstitch_core::message::{Content, Message, OptionCall, OptionResult, PolicyName, RoleHint};
-use backstitch_core::ports::{Store, content_of};
+use backstitch_core::ports::{Store, StoreError, content_of};
 use serde_json::Value;
 
 use crate::error::Result;
@@ -55,4 +56,43 @@ pub async fn with_content(store: &dyn Store, message: &InnerMessage) -> Result<I
     let mut message = message.clone();
     message.hydrate_content(|reference| contents.get(&reference.object).cloned())?;
     Ok(message)
+}
+
+/// Returns a message for people to read, with its content as far as the store has it. What only a provider
+/// understands is not fetched. Content that is missing or damaged stays a reference, which [`message_text`] describes.
+///
+/// [`message_text`]: crate::message_text
+pub async fn readable_message(
+    store: &dyn Store,
+    message: &Arc<InnerMessage>,
+) -> Result<Arc<InnerMessage>> {
+    let wanted = message.message.object_refs();
+    if wanted.is_empty() {
+        return Ok(message.clone());
+    }
+    let mut contents = HashMap::new();
+    for id in wanted {
+        match content_of(store.object(id).await) {
+            Ok(found) => contents.extend(found.map(|content| (id, content))),
+            Err(StoreError::MissingObject { .. } | StoreError::DamagedObject { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let mut whole = InnerMessage::clone(message);
+    match whole.message.hydrate_content(|reference| contents.get(&reference.object).cloned()) {
+        Ok(()) => Ok(Arc::new(whole)),
+        Err(_) => Ok(message.clone()),
+    }
+}
+
+/// Returns a record for people to read: a message has its content, as [`readable_message`] returns it.
+pub async fn readable_record(store: &dyn Store, record: &Arc<Record>) -> Result<Arc<Record>> {
+    let RecordBody::MessageAppended(message) = &record.body else { return Ok(record.clone()) };
+    let whole = readable_message(store, message).await?;
+    if Arc::ptr_eq(&whole, message) {
+        return Ok(record.clone());
+    }
+    let mut record = Record::clone(record);
+    record.body = RecordBody::MessageAppended(whole);
+    Ok(Arc::new(record))
 }

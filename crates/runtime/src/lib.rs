@@ -53,7 +53,7 @@ pub use agent::{
 };
 pub use checkpoint::{CheckpointError, CheckpointHandler, FileCheckpointHandler};
 pub use clock::SystemClock;
-pub use content::{arguments_of, with_content};
+pub use content::{arguments_of, readable_message, readable_record, with_content};
 pub use contract::{InvalidSchema, OutputContract};
 pub use driver::Driver;
 pub use engine::{
@@ -65,7 +65,8 @@ pub use entropy::{EntropyError, fresh_ids};
 pub use error::RuntimeError;
 pub use evaluate::{Evaluator, RequestReplay, Resume};
 pub use events::{
-    EventStream, LiveEvent, LiveKind, Retry, SessionEvent, describe, one_line, reason_word, unfinished,
+    EventStream, LiveEvent, LiveKind, Retry, SessionEvent, describe, message_text, one_line, reason_word,
+    unfinished,
 };
 pub use history::{
     ApplyDirection, ApplyOptions, ApplyReport, DiscardedEffect, FileRestoreReport, Fork, ForkReport,

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use backstitch::host::{SessionAt, money, one_line, reason_word, unfinished};
+use backstitch::host::{SessionAt, message_text, money, one_line, reason_word, unfinished};
 use backstitch::journal::{InnerMessage, Role as Speaker};
 use backstitch::message::Large;
 use backstitch::ports::IndexedStatus;
@@ -68,7 +68,7 @@ impl Show {
         }
         // A long conversation starts to print at once, so not all of it is read before.
         print_overview(&shown).await?;
-        print_conversation(&shown)?;
+        print_conversation(&shown).await?;
         if self.state {
             println!();
             terminal::line(&Text::new().add(Role::Heading, "state:"));
@@ -135,14 +135,14 @@ async fn print_overview(shown: &SessionAt) -> anyhow::Result<()> {
 }
 
 /// Prints the messages page by page, so that a long conversation starts to print at once.
-fn print_conversation(shown: &SessionAt) -> anyhow::Result<()> {
+async fn print_conversation(shown: &SessionAt) -> anyhow::Result<()> {
     let count = shown.view().message_count();
     let mut system = None;
     for start in (0..count).step_by(PAGE) {
-        for message in shown.messages(start..count.min(start + PAGE))? {
+        for message in shown.messages(start..count.min(start + PAGE)).await? {
             // Each evaluation has its system message, which is nearly always that of the one before.
             let is_system = message.role() == Speaker::System && message.message.option_call().is_none();
-            let text = is_system.then(|| message.content());
+            let text = is_system.then(|| message_text(&message));
             if text.is_some() && text == system {
                 terminal::line(&Text::new().add(Role::Heading, "system:").add(Role::Dim, " as before"));
                 continue;
@@ -174,7 +174,7 @@ fn print_message(view: &JournalView, message: &InnerMessage) {
             }
         }
         (Speaker::Tool, None) => {
-            let text = result_line(&message.content(), room.max(90));
+            let text = result_line(&message_text(message), room.max(90));
             terminal::line(&Text::new().add(Role::Dim, "  <- ").add(Role::Dim, text));
         }
         (speaker, None) => {
@@ -183,7 +183,7 @@ fn print_message(view: &JournalView, message: &InnerMessage) {
                 Speaker::User => "user",
                 Speaker::Assistant | Speaker::Tool => "agent",
             };
-            let content = message.content();
+            let content = message_text(message);
             let mut lines = content.lines();
             let first = lines.next().unwrap_or_default();
             let mut line = Text::new().add(Role::Heading, format!("{who}:")).plain(format!(" {first}"));

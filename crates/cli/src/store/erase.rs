@@ -1,19 +1,23 @@
 //! `redact` and `rm`: remove data from a store.
 
+use std::collections::HashSet;
 use std::io::{IsTerminal as _, Read as _};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use backstitch::host::{IdPart, RemoveOptions};
 use backstitch::id::SessionId;
+use backstitch::journal::Role;
 use backstitch::ports::{Erasure, ErasureMode, ForkRemoval, RemovalReport};
 use backstitch::redaction::SensitiveValue;
 use backstitch::report::{SessionRedaction, SessionRemoval};
 use clap::Args;
+use serde_json::json;
 
 use super::maintain::remainder_lines;
 use crate::common::{Common, counted};
 use crate::error::{CommandError, ErrorCode, ReportedError, code_of};
+use crate::open::side_files::{self, SideFileChange};
 use crate::open::{OpenStore, short};
 use crate::report::Report;
 use crate::terminal;
@@ -21,7 +25,7 @@ use crate::usage;
 
 /// Where a redaction does not look.
 const NOT_SEARCHED: &str = "not searched: other encodings of the value (base64, percent-encoding), compressed or encoded media, files in \
-    the workspace, backups, exported files";
+    the workspace, backups, exported files, log files";
 
 #[derive(Args)]
 pub(crate) struct Redact {
@@ -39,8 +43,10 @@ impl Redact {
         let mode = mode(self.dry_run);
         let place = open(common, mode)?;
         let session = place.session(Some(&self.session)).await?;
-        let redacted = place.runtime.redact(session, value, mode).await?;
-        Report::new(&redacted).lines(redaction_lines(&redacted)).print(common);
+        let redacted = place.runtime.redact(session, value.clone(), mode).await?;
+        let side_files = side_files::redact(&place.directory, &value, mode)?;
+        let report = Report::new(&redacted).with("side_files", json!(side_files));
+        report.lines(redaction_lines(&redacted, &side_files)).print(common);
         check_erasure(common, &redacted.content.erasure)
     }
 }
@@ -77,7 +83,7 @@ fn names(sessions: &[SessionId]) -> String {
     sessions.iter().map(short).collect::<Vec<_>>().join(", ")
 }
 
-fn redaction_lines(redacted: &SessionRedaction) -> Vec<String> {
+fn redaction_lines(redacted: &SessionRedaction, side_files: &[SideFileChange]) -> Vec<String> {
     let (content, would) = (&redacted.content, would_be(redacted.dry_run));
     let mut lines: Vec<String> = remainder_lines(&redacted.left, redacted.dry_run).collect();
     for one in &content.sessions {
@@ -93,7 +99,8 @@ fn redaction_lines(redacted: &SessionRedaction) -> Vec<String> {
         let objects = counted(content.objects.len(), "object");
         lines.push(format!("{objects} {would}removed: large texts, results and files"));
     }
-    if content.sessions.is_empty() && content.objects.is_empty() {
+    lines.extend(side_file_lines(side_files, redacted.dry_run));
+    if content.sessions.is_empty() && content.objects.is_empty() && side_files.is_empty() {
         lines.push("the value was not found".to_owned());
     }
     if !content.files.is_empty() {
@@ -119,6 +126,15 @@ fn redaction_lines(redacted: &SessionRedaction) -> Vec<String> {
     }
     lines.push(NOT_SEARCHED.to_owned());
     lines
+}
+
+/// Describes the side files that were changed.
+fn side_file_lines(changes: &[SideFileChange], dry_run: bool) -> impl Iterator<Item = String> {
+    let would = would_be(dry_run);
+    changes.iter().map(move |SideFileChange { kind, path, entries }| {
+        let noun = if *entries == 1 { "entry" } else { "entries" };
+        format!("{kind}: {entries} {noun} {would}changed or removed in {}", path.display())
+    })
 }
 
 fn would_be(dry_run: bool) -> &'static str {
@@ -167,8 +183,13 @@ impl Remove {
             }
         }
         let options = RemoveOptions { forks, mode: mode(self.dry_run) };
+        let typed = typed_messages(&place, &sessions).await;
         let removed = place.runtime.remove(sessions, options).await?;
-        Report::new(&removed).lines(removal_lines(&removed)).print(common);
+        let ids: HashSet<SessionId> = removed.content.sessions.iter().map(|one| one.session).collect();
+        let side_files = side_files::remove(&place.directory, &ids, &typed, options.mode)?;
+        let report = Report::new(&removed).with("side_files", json!(side_files));
+        let report = report.lines(removal_lines(&removed));
+        report.lines(side_file_lines(&side_files, removed.dry_run)).print(common);
         check_erasure(common, &removed.content.erasure)
     }
 }
@@ -187,6 +208,19 @@ async fn find_named(place: &OpenStore, name: &str) -> anyhow::Result<SessionId> 
         [one] => Ok(one),
         _ => Err(error),
     }
+}
+
+/// Returns the messages of people in sessions. A session that cannot be read has none.
+async fn typed_messages(place: &OpenStore, sessions: &[SessionId]) -> HashSet<String> {
+    let mut typed = HashSet::new();
+    for session in sessions {
+        let Ok(view) = place.view(*session).await else { continue };
+        let Ok(shown) = place.runtime.session_at(&view, None).await else { continue };
+        let messages = shown.messages(0..view.message_count()).await.unwrap_or_default();
+        let users = messages.iter().filter(|message| message.role() == Role::User);
+        typed.extend(users.map(|message| message.content().trim().to_owned()));
+    }
+    typed
 }
 
 fn removal_lines(removed: &SessionRemoval) -> Vec<String> {

@@ -61,8 +61,8 @@ impl DrivenSession {
     }
 
     /// Follows a run to its end. The calls of an engine wait while it runs, so a person is asked meanwhile.
-    async fn follow_run(&self, mut run: backstitch::Run) -> anyhow::Result<DriveReport> {
-        let (tick, mut asked) = (self.live.tick(), HashSet::new());
+    async fn follow_run(&self, run: backstitch::Run) -> anyhow::Result<DriveReport> {
+        let (tick, mut asked, mut run) = (self.live.tick(), HashSet::new(), run.with_content());
         let has_engine = self.built.agent.engine_name().is_some();
         while let Some(event) = run.next().await {
             self.live.show(&self.common, run.session(), &event);

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::command::Ran;
 use crate::model::{Model, Said};
+use crate::pty::Pty;
 use crate::stage::{Stage, as_slices, last_line, scripted};
 
 const KEY: &str = "hunter2-\"leaked\"-0123456789";
@@ -149,4 +150,36 @@ fn old_sessions_expire() {
     assert_eq!(expired["expired"], json!([session]));
     assert!(!holds(&stage, "only-said-here"));
     assert_eq!(stage.json(&["verify"])["removed"][0]["session"], json!(session));
+}
+
+#[test]
+fn the_input_history_is_redacted_and_removed_with_its_session() {
+    let stage = Stage::new();
+    let model = scripted(&stage, &json!([{"text": "Noted."}, {"text": "Again."}]));
+    let terminal = Pty::start(&stage, &["chat", "--model", &model], 100, 40);
+    terminal.wait_for("/help lists commands");
+    terminal.send(&format!("my key is {KEY}\r"));
+    terminal.wait_for("Noted.");
+    terminal.send("a second message\r");
+    terminal.wait_for("Again.");
+    terminal.send("/exit\r");
+    assert_eq!(terminal.finish().0, Some(0));
+    let history = || std::fs::read_to_string(stage.path("state/backstitch/history")).unwrap();
+    assert!(history().contains(KEY) && history().contains("a second message"), "{}", history());
+    assert!(stage.run(&["doctor"]).output.contains("input history in "));
+
+    let session = session(&stage);
+    for (more, is_kept) in [(&["--dry-run"][..], true), (&[], false)] {
+        let arguments = [&["redact", &session, "--json"], more].concat();
+        let report = last_line(&reading(&stage, KEY, &arguments).worked());
+        assert_eq!(report["side_files"][0]["kind"], "input history", "{report}");
+        assert_eq!(report["side_files"][0]["entries"], 1, "{report}");
+        assert_eq!(history().contains(KEY), is_kept);
+    }
+    assert!(history().contains("my key is [redacted]") && history().contains("a second message"));
+
+    let removed = stage.json(&["rm", &session, "--yes"]);
+    assert_eq!(removed["side_files"][0]["entries"], 2, "{removed}");
+    assert!(!history().contains("my key is") && !history().contains("a second message"), "{}", history());
+    assert!(history().contains("/exit"), "what belongs to no session stays");
 }

@@ -39,6 +39,7 @@ mod log;
 mod log_lines;
 mod logging;
 mod long;
+mod long_answers;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod model;

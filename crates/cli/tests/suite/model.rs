@@ -4,7 +4,9 @@
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use backstitch::providers::Provider;
 use backstitch::providers::validate::validate;
@@ -22,6 +24,9 @@ pub(crate) const PROVIDERS: [(&str, &str); 4] = [
     ("gemini", "GOOGLE_API_KEY"),
 ];
 
+/// Time limit of a gate.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// An answer of the server.
 #[derive(Clone)]
 pub(crate) enum Said {
@@ -30,6 +35,8 @@ pub(crate) enum Said {
     Call(&'static str, &'static str, Value),
     /// Text that is not complete, and a connection that stays open.
     Hangs(&'static str),
+    /// Lines of text, each of them one piece. All but the first are sent at once when the gate is opened. Only for `openai-chat`.
+    Lines(Arc<str>, Arc<AtomicBool>),
     /// An HTTP error with a status and a body.
     Refused(&'static str, String),
 }
@@ -158,6 +165,7 @@ fn answer_with(stream: &mut TcpStream, provider: &str, answer: &Said) {
         Said::Text(text) => (events(provider, text, None), false),
         Said::Call(text, name, arguments) => (events(provider, text, Some((name, arguments))), false),
         Said::Hangs(text) => (events(provider, text, None), true),
+        Said::Lines(text, _) => (line_events(text), false),
     };
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     if stream.write_all(head.as_bytes()).is_err() {
@@ -165,7 +173,13 @@ fn answer_with(stream: &mut TcpStream, provider: &str, answer: &Said) {
     }
     // An answer that hangs does not send the last two events, which end it.
     let sent = if hangs { events.len() - 2 } else { events.len() };
-    for event in &events[..sent] {
+    for (index, event) in events[..sent].iter().enumerate() {
+        if let (1, Said::Lines(_, gate)) = (index, answer) {
+            let started = Instant::now();
+            while !gate.load(Ordering::SeqCst) && started.elapsed() < PATIENCE {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
         let kind = event["type"].as_str().map(|kind| format!("event: {kind}\n")).unwrap_or_default();
         let data = event.as_str().map_or_else(|| event.to_string(), str::to_owned);
         if stream.write_all(format!("{kind}data: {data}\n\n").as_bytes()).is_err() {
@@ -177,6 +191,17 @@ fn answer_with(stream: &mut TcpStream, provider: &str, answer: &Said) {
         // Until the client closes the connection.
         while stream.read(&mut [0; 64]).is_ok_and(|read| read > 0) {}
     }
+}
+
+/// Builds the events of an answer with one piece for each line.
+fn line_events(text: &str) -> Vec<Value> {
+    let event = |delta: Value, reason: Value| json!({"id": "c", "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]});
+    let pieces = text.split_inclusive('\n');
+    let mut events: Vec<Value> =
+        pieces.map(|line| event(json!({"role": "assistant", "content": line}), Value::Null)).collect();
+    events.push(event(json!({}), json!("stop")));
+    events.push(json!("[DONE]"));
+    events
 }
 
 /// Builds the events of an answer. The last two end it.

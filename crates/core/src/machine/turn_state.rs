@@ -17,7 +17,7 @@ pub enum TurnState {
     Empty,
     /// The answer reached its token limit. Its text is the beginning of an answer.
     CutOff,
-    /// The provider interrupted the answer, and continues it on the next request.
+    /// The provider or a person interrupted the answer. The next request continues it.
     Interrupted,
     /// A filter withheld the answer. Its text does not count.
     Withheld,
@@ -37,7 +37,7 @@ impl TurnState {
             Some(Finish::Filter) => Self::Withheld,
             _ if of_all().any(|message| message.message.option_call().is_some()) => Self::Calls,
             Some(Finish::Length) => Self::CutOff,
-            Some(Finish::Pause) => Self::Interrupted,
+            Some(Finish::Pause | Finish::Interrupted) => Self::Interrupted,
             _ if of_all().all(|message| says_nothing(message)) => Self::Empty,
             _ => Self::Whole,
         }

@@ -299,6 +299,7 @@ impl Pack for Finish {
             Self::Filter => 3,
             Self::Pause => 4,
             Self::Other(_) => 5,
+            Self::Interrupted => 6,
         });
         if let Self::Other(word) = self {
             word.pack(to);
@@ -313,6 +314,7 @@ impl Pack for Finish {
             3 => Self::Filter,
             4 => Self::Pause,
             5 => Self::Other(String::unpack(from)?),
+            6 => Self::Interrupted,
             found => return Err(UnpackError::Number { found, expected: "reason why an answer ended" }),
         })
     }
@@ -365,6 +367,7 @@ mod tests {
         comes_back(vec![Some("hem".to_owned()), None, Some(String::new())]);
         comes_back(PolicyName::runtime());
         comes_back(Finish::Other("eos".into()));
+        comes_back(Finish::Interrupted);
         comes_back(Extra::try_from(serde_json::Map::from_iter([("new".into(), 1.5.into())])).unwrap());
         comes_back(Extra::default());
         comes_back(Large::Inline(serde_json::json!({ "b": [1, 2.5, null], "a": u64::MAX })));
@@ -378,7 +381,7 @@ mod tests {
     fn numbers_that_mean_nothing_are_refused() {
         assert!(bool::unpack(&mut Unpacker::new(&[2])).is_err());
         assert!(Effect::unpack(&mut Unpacker::new(&[4])).is_err());
-        assert!(Finish::unpack(&mut Unpacker::new(&[6])).is_err());
+        assert!(Finish::unpack(&mut Unpacker::new(&[7])).is_err());
         assert!(PolicyName::unpack(&mut Unpacker::new(&[0])).is_err());
         let mut packer = Packer::default();
         packer.number(1 << 32);

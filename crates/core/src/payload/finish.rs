@@ -32,6 +32,9 @@ pub enum Finish {
     /// (`pause_turn`). This is neither a failure nor a final answer: the next request follows at once,
     /// without another message. Rendering adds what the provider needs in order to continue.
     Pause,
+    /// A person stopped the answer. Its text is as far as it came and never counts as a final answer. Requests show it
+    /// with a mark at its end.
+    Interrupted,
     /// Another reason, in the provider's own word, of unknown meaning. It counts as [`Finish::Stop`] or
     /// [`Finish::Calls`], and a note in the journal names it.
     Other(String),
@@ -51,6 +54,7 @@ impl Finish {
             Self::Length => "length",
             Self::Filter => "filter",
             Self::Pause => "pause",
+            Self::Interrupted => "interrupted",
             Self::Other(word) => word,
         }
     }
@@ -74,6 +78,7 @@ mod tests {
             (Finish::Length, r#""length""#),
             (Finish::Filter, r#""filter""#),
             (Finish::Pause, r#""pause""#),
+            (Finish::Interrupted, r#""interrupted""#),
             (Finish::Other("stop".into()), r#"{"other":"stop"}"#),
         ];
         for (finish, json) in all {

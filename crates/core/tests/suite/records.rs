@@ -128,6 +128,7 @@ fn finish() -> impl Strategy<Value = Finish> {
         Just(Finish::Length),
         Just(Finish::Filter),
         Just(Finish::Pause),
+        Just(Finish::Interrupted),
         text().prop_map(Finish::Other),
     ]
 }

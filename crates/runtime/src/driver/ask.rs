@@ -1,7 +1,8 @@
 //! Requests to the policy.
 //!
 //! A request is recorded, with its reservation, before it is sent. An answer is recorded as one batch before
-//! any of its calls run. An incomplete answer leaves nothing behind, and the request is retried.
+//! any of its calls run. An answer that a person stops is recorded as far as it came; any other incomplete answer
+//! is only kept in a note, and the request is retried.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,12 +15,15 @@ use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{
     BudgetCharged, Finish, InnerMessage, Note, PauseReason, ProviderSidecar, RequestFinished, RequestStarted,
+    StopReason,
 };
 use backstitch_core::machine::{EvaluationResult, Machine, MachineEvent, VisibleHistory};
 use backstitch_core::ports::{Delta, Deltas, PolicyAnswer, PolicyError, PolicyRequest, RequestInfo};
 use serde_json::json;
 use tracing::Instrument as _;
 
+use super::StopCause;
+use super::arriving::ArrivingAnswer;
 use super::content::Content;
 use super::drive::{LoopStep, millis};
 use super::fit::{MOST_CORRECTIONS, MOST_SHORTENINGS, fitted, is_refused, is_too_long, limit, refusals};
@@ -39,6 +43,8 @@ use crate::spans;
 enum AskOutcome {
     /// The answer, and the attempt that it answers.
     Answered(Box<PolicyAnswer>, u32),
+    /// A person stopped it. The evaluation ends with a result, or pauses.
+    Stopped(Option<EvaluationResult>),
     Pauses(PauseReason, String),
     Ends(EvaluationResult),
 }
@@ -79,6 +85,8 @@ pub(super) struct Asker {
     pub(super) inbox: Arc<Inbox>,
     pub(super) content: Arc<Content>,
     pub(super) pauses: Pauses,
+    pub(super) arriving: ArrivingAnswer,
+    pub(super) stopped_by: Option<StopCause>,
 }
 
 impl Asker {
@@ -137,6 +145,7 @@ impl Asker {
         info.departures.extend(left_out.into_iter().map(|what| format!("not shown: {what}")));
         info.estimate = self.agent.prices.priced(info.estimate, &info.provider, &info.model);
         let (described, digest) = ((info.provider.clone(), info.model.clone()), info.digest);
+        let estimate = info.estimate;
         let reservation = match self.announce(evaluation, turn, &info).await? {
             Ok(reservation) => reservation,
             Err(exceeded) => {
@@ -180,6 +189,20 @@ impl Asker {
                 machine.handle(MachineEvent::Answered { messages: messages.clone(), output });
                 Ok(self.settle_answer(evaluation, &messages, machine).await?)
             }
+            AskOutcome::Stopped(ending) => {
+                let cause = self.stopped_by.as_ref().and_then(|stopped_by| stopped_by());
+                // After a shutdown the request is repeated, as after a kill.
+                if ending.is_some() || !matches!(cause, Some(StopReason::Shutdown)) {
+                    self.record_stopped(evaluation, turn, described, estimate, reservation).await?;
+                }
+                match ending {
+                    Some(ending) => Ok(LoopStep::Finish(ending)),
+                    None => {
+                        let detail = "it was stopped while it waited for an answer";
+                        Ok(self.pauses.pause_for(evaluation, PauseReason::Asked, detail).await?)
+                    }
+                }
+            }
             AskOutcome::Pauses(reason, detail) => {
                 Ok(self.pauses.pause_for(evaluation, reason, detail).await?)
             }
@@ -219,8 +242,10 @@ impl Asker {
         };
         shown = fitted(shown, bytes, limit(agent, &view));
         let media = self.content.hydrated.media(self.content.held(), objects).await?;
-        let (live, turn) = (self.live.clone(), turns + 1);
+        let (live, turn, arriving) = (self.live.clone(), turns + 1, self.arriving.clone());
+        arriving.start();
         let deltas = Deltas::new(move |delta| {
+            arriving.add(&delta);
             live.channel.publish(match delta {
                 Delta::Text(text) => LiveKind::Text { evaluation, turn, text },
                 Delta::Reasoning(text) => LiveKind::Reasoning { evaluation, turn, text },
@@ -293,12 +318,9 @@ impl Asker {
     ) -> Result<AskOutcome> {
         tokio::select! {
             biased;
-            () = self.inbox.stop.cancelled() => {
-                let detail = "it was stopped while it waited for an answer".to_owned();
-                Ok(AskOutcome::Pauses(PauseReason::Asked, detail))
-            }
+            () = self.inbox.stop.cancelled() => Ok(AskOutcome::Stopped(None)),
             () = self.inbox.wait_for_cancel(evaluation) => {
-                Ok(AskOutcome::Ends(EvaluationResult::cancelled()))
+                Ok(AskOutcome::Stopped(Some(EvaluationResult::cancelled())))
             }
             answer = self.with_retries(agent, evaluation, question, info) => match answer {
                 Ok((answer, attempt)) => Ok(AskOutcome::Answered(Box::new(answer), attempt)),
@@ -317,6 +339,35 @@ impl Asker {
                 Ok(AskOutcome::Pauses(PauseReason::Deadline, OUT_OF_TIME.to_owned()))
             }
         }
+    }
+
+    /// Records an answer that a person stopped, as far as it came, at its estimated cost. If nothing has arrived, nothing is
+    /// recorded, and the request is repeated later.
+    async fn record_stopped(
+        &self,
+        evaluation: EvaluationId,
+        turn: u64,
+        described: (String, String),
+        estimate: Amounts,
+        reservation: Option<Reservation>,
+    ) -> Result<()> {
+        let partial = self.arriving.end_attempt();
+        if partial.is_empty() {
+            return Ok(());
+        }
+        if let Some(note) = partial.note(evaluation, turn, false) {
+            self.live.record_when(vec![note.into()], Durable::WithNext).await?;
+        }
+        let finished = RequestFinished {
+            attempt: partial.failures + 1,
+            usage: estimate,
+            ..RequestFinished::new(evaluation, turn, Finish::Interrupted)
+        };
+        let mut answer =
+            PolicyAnswer { finish: Finish::Interrupted, usage: estimate, ..PolicyAnswer::text(partial.text) };
+        note_finish(&mut answer, described);
+        self.record_answer(finished, answer, reservation).await?;
+        Ok(())
     }
 
     /// Records an answer as one batch. The batch is durable with the next record, and before any call of the

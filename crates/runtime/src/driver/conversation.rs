@@ -15,6 +15,7 @@ use backstitch_core::session::Items;
 use backstitch_core::view::Transcript;
 use backstitch_repl::transcript::estimated_bytes;
 
+use super::arriving::with_mark;
 use super::hydrate::media_of;
 
 /// The messages of an evaluation, after those of the evaluations that it follows, without silent answers.
@@ -83,6 +84,7 @@ impl Conversation {
         }
         for message in messages {
             if message.role() != Role::Assistant || !self.silent.contains(&turn_of(&message)) {
+                let message = with_mark(&message);
                 self.media.extend(media_of(&message.message));
                 self.bytes += estimated_bytes(std::iter::once(&message));
                 self.shown.extend([message]);

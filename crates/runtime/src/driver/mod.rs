@@ -5,6 +5,7 @@
 //! dies at any point, another driver that opens the session continues from there: see
 //! [`recover`](self::recover).
 
+mod arriving;
 mod ask;
 mod calls;
 mod compensate;
@@ -30,6 +31,7 @@ mod supersede;
 
 use std::sync::{Arc, Mutex};
 
+use backstitch_core::journal::StopReason;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use engine::{ForeignLoop, StopRequest};
@@ -38,6 +40,7 @@ pub(crate) use outside::{AskedDecision, CallEnds, NewCall, STOPPED};
 pub(crate) use question::question_before;
 pub(crate) use recover::WAITED;
 
+use arriving::ArrivingAnswer;
 use ask::Asker;
 use calls::Calls;
 use content::Content;
@@ -60,7 +63,12 @@ pub(crate) struct DriverParts {
     pub(crate) saver: Option<Arc<Saver>>,
     /// Works on evaluations in place of a machine.
     pub(crate) engine: Option<Arc<dyn ForeignLoop>>,
+    /// Returns the reason for which every run was stopped. Without it, a person stops the driver.
+    pub(crate) stopped_by: Option<StopCause>,
 }
+
+/// Returns the reason for which every run of a runtime was stopped, if it was.
+pub(crate) type StopCause = Arc<dyn Fn() -> Option<StopReason> + Send + Sync>;
 
 /// A live session and the agent that drives it.
 pub struct Driver {
@@ -95,7 +103,7 @@ impl Driver {
     fn assemble(
         live: Arc<LiveSession>,
         agent: Arc<Agent>,
-        DriverParts { stop, saver, engine }: DriverParts,
+        DriverParts { stop, saver, engine, stopped_by }: DriverParts,
         cancel: CancellationToken,
     ) -> Self {
         let inbox = Inbox::new(live.clone(), stop.child_token(), cancel);
@@ -110,6 +118,8 @@ impl Driver {
             inbox: inbox.clone(),
             content: content.clone(),
             pauses: pauses.clone(),
+            arriving: ArrivingAnswer::default(),
+            stopped_by,
         };
         let calls = Calls {
             live: live.clone(),

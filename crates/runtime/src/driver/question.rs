@@ -13,22 +13,23 @@ use backstitch_core::session::Items;
 use backstitch_core::time::Clock;
 use backstitch_core::view::JournalView;
 
+use super::arriving::{is_stopped, with_mark};
 use super::content::with_content;
 use super::fit;
 use super::hydrate::{ContentCache, ObjectSource, media_in};
 use crate::agent::Agent;
 use crate::error::{Result, RuntimeError};
 
-/// Removes silent answers, which providers refuse.
+/// Removes silent answers, which providers refuse, and marks those that a person stopped.
 pub(super) fn without_silent(messages: Items<InnerMessage>) -> Items<InnerMessage> {
     let silent = silent_turns(&messages);
-    if silent.is_empty() {
+    if silent.is_empty() && !messages.iter().any(is_stopped) {
         return messages;
     }
     let speaks = |message: &&Arc<InnerMessage>| {
         message.role() != Role::Assistant || !silent.contains(&(message.evaluation_id, message.turn))
     };
-    messages.iter().filter(speaks).cloned().collect()
+    messages.iter().filter(speaks).map(with_mark).collect()
 }
 
 /// Returns the turns whose answers have neither text nor calls.

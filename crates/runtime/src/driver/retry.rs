@@ -44,7 +44,13 @@ impl Asker {
                 Err(error) => error,
             };
             error.message = recordable(&self.agent, &error.message);
-            let usage = agent.prices.priced(error.request.usage, &info.provider, &info.model);
+            let partial = self.arriving.end_attempt();
+            let mut usage = agent.prices.priced(error.request.usage, &info.provider, &info.model);
+            if usage == Amounts::ZERO && !partial.is_empty() {
+                // The provider charges for what it has sent, and did not say how much.
+                usage = info.estimate;
+            }
+            let kept = partial.note(evaluation, turn, true).map(Into::into);
             // A failed attempt that the provider counted is charged.
             let charged = (usage != Amounts::ZERO).then(|| BudgetCharged::new(None, usage).into());
             let failed = |then| RequestFailed {
@@ -73,7 +79,7 @@ impl Asker {
                 });
                 // The choice of another model is durable before that is asked.
                 let durable = if fallback.is_some() { Durable::Now } else { Durable::WithNext };
-                let records = [failed].into_iter().chain(charged).chain(fallback).collect();
+                let records = [failed].into_iter().chain(charged).chain(kept).chain(fallback).collect();
                 self.live.record_when(records, durable).await?;
                 return Err(error.into());
             }
@@ -82,7 +88,7 @@ impl Asker {
                 wait = wait.min(deadline.since(self.live.clock().now()));
             }
             let failed = failed(AfterFailure::Retry { wait_millis: millis(wait) }).into();
-            self.live.record([failed].into_iter().chain(charged).collect()).await?;
+            self.live.record([failed].into_iter().chain(charged).chain(kept).collect()).await?;
             tracing::warn!(
                 kind = error.kind,
                 attempt = attempt + 1,

@@ -185,12 +185,15 @@ fn counted(number: usize, noun: &str) -> String {
 }
 
 fn message_line(message: &InnerMessage) -> Option<String> {
-    let text = one_line(&message.content(), 90);
+    let text = one_line(&message_text(message), 90);
     Some(match message.role() {
         Role::User => format!("asked: {text}"),
         Role::Assistant => match message.message.option_call() {
             Some(call) => {
-                let arguments = one_line(&call.arguments.text(), 70);
+                let arguments = match call.arguments.stored() {
+                    Some(object) => format!("arguments of {} bytes", object.length),
+                    None => one_line(&call.arguments.text(), 70),
+                };
                 format!("  calls {} {arguments}  [{}]", call.option_name, short(call.invocation_id))
             }
             None if text.is_empty() && unfinished(message).is_empty() => return None,
@@ -200,12 +203,24 @@ fn message_line(message: &InnerMessage) -> Option<String> {
     })
 }
 
+/// Returns the text of a message. Content that is an object of the store, and was not fetched, is described by its size.
+pub fn message_text(message: &InnerMessage) -> String {
+    let parts = message.message.parts().unwrap_or_default();
+    let texts = parts.iter().filter_map(|part| part.as_text()?.text.object());
+    let result = message.message.option_result().and_then(|result| result.result.object());
+    match texts.chain(result).map(|object| object.length).sum::<u64>() {
+        0 => message.content(),
+        bytes => format!("{} ({bytes} bytes)", message.content()).trim_start().to_owned(),
+    }
+}
+
 /// Returns why an answer is incomplete, in brackets, or an empty string.
 pub fn unfinished(message: &InnerMessage) -> &'static str {
     match message.provider.as_ref().and_then(|sidecar| sidecar.finish.as_ref()) {
         Some(Finish::Length) => " [cut off by the token limit]",
         Some(Finish::Filter) => " [withheld by a filter]",
         Some(Finish::Pause) => " [interrupted by the provider]",
+        Some(Finish::Interrupted) => " [interrupted]",
         _ => "",
     }
 }

@@ -4,7 +4,9 @@
 //! events](LiveEvent), which are transient and only visible in the process that drives the session: pieces of
 //! answers, output of tools, progress, retries. An [`EventStream`] returns both in the order in which they
 //! happened. Records are read from the store, so a slow reader never misses one. Live events pass through a
-//! bounded channel: a slow reader misses the oldest ones, and receives their number.
+//! bounded channel: a slow reader misses the oldest ones, and receives their number right before the next live event. A
+//! reader that shows answers as they arrive shows nothing more of the answer then, and the rest of it once its
+//! record arrives, which has the whole text.
 
 mod channel;
 mod describe;
@@ -21,7 +23,7 @@ use backstitch_core::tool::Progress;
 pub use backstitch_core::text::one_line;
 pub(crate) use channel::{Channel, EventFeed};
 pub(crate) use describe::{FILES_RESTORED, REPOSITORY_CHANGED, short};
-pub use describe::{describe, reason_word, unfinished};
+pub use describe::{describe, message_text, reason_word, unfinished};
 pub use stream::EventStream;
 
 /// An event of a session.
@@ -45,7 +47,8 @@ pub enum SessionEvent {
     Record(Arc<Record>),
     /// A transient event.
     Live(Box<LiveEvent>),
-    /// The number of live events that a slow reader missed.
+    /// The number of live events that a slow reader missed. They happened before the live event that follows, and
+    /// after the live event before; records between the two were returned already.
     Missed(u64),
 }
 

@@ -64,7 +64,7 @@ struct Here {
     live: broadcast::Receiver<LiveEvent>,
     /// A live event that comes after records which were not returned yet.
     ahead: Option<LiveEvent>,
-    /// Live events that were missed and not reported yet.
+    /// Live events before `ahead` that were missed and not reported yet.
     missed: u64,
     /// Set if the session is followed across runs.
     feed: Option<Arc<EventFeed>>,
@@ -145,18 +145,19 @@ impl EventStream {
     /// Returns the next event if it has happened already. Cancel safe.
     pub async fn ready(&mut self) -> Result<Option<SessionEvent>> {
         if let Some(here) = &mut self.here {
-            if here.missed > 0 {
-                return Ok(Some(SessionEvent::Missed(std::mem::take(&mut here.missed))));
-            }
-            if here.ahead.is_none() {
+            while here.ahead.is_none() {
                 match here.live.try_recv() {
                     Ok(event) => here.ahead = Some(event),
-                    Err(TryRecvError::Lagged(missed)) => return Ok(Some(SessionEvent::Missed(missed))),
-                    Err(TryRecvError::Empty | TryRecvError::Closed) => {}
+                    // The next event is one that was not missed.
+                    Err(TryRecvError::Lagged(missed)) => here.missed += missed,
+                    Err(TryRecvError::Empty | TryRecvError::Closed) => break,
                 }
             }
-            if let Some(event) = here.ahead.take_if(|event| event.at <= self.next) {
-                return Ok(Some(SessionEvent::Live(Box::new(event))));
+            if here.ahead.as_ref().is_some_and(|event| event.at <= self.next) {
+                if here.missed > 0 {
+                    return Ok(Some(SessionEvent::Missed(std::mem::take(&mut here.missed))));
+                }
+                return Ok(here.ahead.take().map(|event| SessionEvent::Live(Box::new(event))));
             }
             if here.feed.is_none() && self.next >= *here.durable.borrow() {
                 return Ok(None);

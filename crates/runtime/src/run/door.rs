@@ -13,7 +13,7 @@ use super::Run;
 use super::opening::{holder, new_copy};
 use super::task::async_runtime;
 use crate::agent::{Agent, Mission, ResumeOptions};
-use crate::driver::DriverParts;
+use crate::driver::{DriverParts, StopCause};
 use crate::error::{Result, RuntimeError};
 use crate::evaluate::{Begin, Evaluator};
 use crate::events::EventStream;
@@ -157,7 +157,14 @@ impl Runtime {
         let (publish, outcome) = watch::channel(None);
         let (begun, has_begun) = oneshot::channel();
         let engine = self.engine_of(&agent)?;
-        let parts = DriverParts { stop: stop.clone(), engine, ..DriverParts::default() };
+        let stops = registry.clone();
+        let stopped_by: StopCause = Arc::new(move || stops.why.get().copied());
+        let parts = DriverParts {
+            stop: stop.clone(),
+            engine,
+            stopped_by: Some(stopped_by),
+            ..DriverParts::default()
+        };
         let evaluator = Evaluator::with_parts(agent.clone(), parts);
         let runtime = self.clone();
         let handle = async_runtime()?;

@@ -75,6 +75,13 @@ impl Run {
         self.session
     }
 
+    /// Includes content that is too large for a record, such as texts above 64 KiB, in the messages of events, as
+    /// [`EventStream::with_content`] does.
+    #[must_use]
+    pub fn with_content(self) -> Self {
+        Self { events: self.events.with_content(), ..self }
+    }
+
     /// Returns the next event of the session, or `None` once the run has ended and all its events were
     /// returned. Cancel safe. If the store cannot be read, the events end, and a warning is logged.
     pub async fn next(&mut self) -> Option<SessionEvent> {

@@ -57,6 +57,7 @@ mod runner;
 mod sandbox;
 mod secrets;
 mod spans;
+mod stopped_answers;
 mod structured;
 mod sub_agents;
 #[path = "processes.rs"]

@@ -188,6 +188,22 @@ async fn a_slow_reader_misses_deltas_but_never_records() {
 }
 
 #[tokio::test]
+async fn missed_deltas_are_reported_after_the_records_before_them() {
+    let (policy, _) = Failing::new(&[], 5_000);
+    let driver = driver(policy, Backoff::NEVER, None).await;
+    let watch = driver.events().from(Position::START);
+    driver.start("sew").await.unwrap();
+    drop(driver);
+    let events = all(watch).await;
+    let missed = events.iter().position(|event| matches!(event, SessionEvent::Missed(_))).unwrap();
+    let before: Vec<_> = events[..missed].iter().filter_map(SessionEvent::record).collect();
+    assert_eq!(before.last().map(|record| record.body.kind()), Some("request_started"));
+    let next = events[missed + 1].live().unwrap();
+    assert_eq!(next.follows(), before.last().map(|record| record.position));
+    assert_eq!(events.iter().filter(|event| matches!(event, SessionEvent::Missed(_))).count(), 1);
+}
+
+#[tokio::test]
 async fn deltas_of_a_sub_agent_name_its_session() {
     let (policy, _) = Failing::new(&[("network", None)], 2);
     let backoff = Backoff { first: Duration::from_millis(1), ..Backoff::default() };

@@ -47,7 +47,7 @@ pub struct SessionReport {
     pub pauses: Vec<Arc<SessionPaused>>,
     /// What it has spent. Amounts of zero are left out.
     pub spent: Amounts,
-    /// The messages of the conversation, as they are recorded.
+    /// The messages of the conversation, as they are recorded, with content that is too large for their records.
     #[schemars(with = "Vec<JsonObject>")]
     pub messages: Vec<Arc<InnerMessage>>,
     /// The calls of the conversation.

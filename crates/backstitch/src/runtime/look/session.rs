@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use backstitch_runtime::{PointSpec, RuntimeError, SystemClock};
+use backstitch_runtime::{PointSpec, RuntimeError, SystemClock, readable_message};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -92,9 +92,13 @@ impl SessionAt {
         IndexedStatus::of(self.view.journal_state(), SessionPresence { is_held, has_waiting: false })
     }
 
-    /// Returns the messages at these places of the conversation.
-    pub fn messages(&self, places: Range<usize>) -> Result<Vec<Arc<InnerMessage>>, RuntimeError> {
-        Ok(self.view.messages(places)?)
+    /// Returns the messages at these places of the conversation, with content that is too large for their records.
+    pub async fn messages(&self, places: Range<usize>) -> Result<Vec<Arc<InnerMessage>>, RuntimeError> {
+        let mut messages = self.view.messages(places)?;
+        for message in &mut messages {
+            *message = readable_message(&*self.runtime.store.store, message).await?;
+        }
+        Ok(messages)
     }
 
     /// Lists the decisions that it waits for, including those of child sessions.
@@ -137,6 +141,7 @@ impl SessionAt {
             true => Some(self.turns().await?.into_iter().flat_map(|of_one| of_one.turns).collect()),
             false => None,
         };
+        let messages = self.messages(0..view.message_count()).await?;
         let calls = view.calls().map(|call| CallLine {
             call: call.call_id,
             name: call.name.clone(),
@@ -152,7 +157,7 @@ impl SessionAt {
             status: view.status(self.driver),
             pauses: view.pauses().cloned().collect(),
             spent: view.ledger().charged(),
-            messages: view.messages(0..view.message_count())?,
+            messages,
             calls: calls.collect(),
             root: self.files.map(|files| files.root),
             failure: view.failure(),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use backstitch::filesystem::format;
-use backstitch::host::one_line;
+use backstitch::host::{message_text, one_line};
 use backstitch::id::SessionId;
 use backstitch::journal::Role;
 use backstitch::message::Content;
@@ -121,7 +121,7 @@ fn points<'a>(place: &OpenStore, view: &'a JournalView) -> anyhow::Result<Vec<Ca
         let mut prompts = messages.iter().filter(|message| {
             message.role() == Role::User && matches!(message.message.content, Content::Parts(_))
         });
-        let prompt = prompts.next().map(|message| message.content()).unwrap_or_default();
+        let prompt = prompts.next().map(|message| message_text(message)).unwrap_or_default();
         points.push(CallPoint { call, prompt, changes });
     }
     Ok(points)

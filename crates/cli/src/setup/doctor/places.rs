@@ -13,6 +13,7 @@ use crate::common::{Common, counted};
 use crate::config::{Config, user_file};
 use crate::error::message_of;
 use crate::keys;
+use crate::open::side_files::SideFile;
 use crate::open::trusted::add_project;
 use crate::project;
 
@@ -53,6 +54,7 @@ pub(super) fn check(common: &Common, findings: &mut Vec<Finding>) {
     findings.push(store(common, &here));
     findings.extend(copies(common, &root));
     findings.extend(remainders(common));
+    findings.extend(side_files(common));
     findings.extend(model(&config));
 }
 
@@ -128,6 +130,17 @@ fn remainders(common: &Common) -> Option<Finding> {
         }
     };
     Some(Finding::notice("left", text, "`backstitch gc` removes it"))
+}
+
+/// Names what the command has written about sessions outside of the store's tables. `None` if there is nothing.
+fn side_files(common: &Common) -> Option<Finding> {
+    let store = common.known_store()?;
+    let existing = SideFile::ALL.into_iter().filter_map(|file| {
+        let path = file.path(store.directory()?).filter(|path| path.exists())?;
+        Some(format!("{} in {}", file.name(), path.display()))
+    });
+    let existing: Vec<String> = existing.collect();
+    (!existing.is_empty()).then(|| Finding::fine("side files", existing.join(", ")))
 }
 
 fn check_store(address: &StoreAddress) -> Finding {

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use backstitch::agent_file::ModelName;
-use backstitch::host::one_line;
+use backstitch::host::{message_text, one_line};
 use backstitch::id::SessionId;
 use backstitch::journal::Role;
 use backstitch::view::JournalView;
@@ -130,7 +130,7 @@ impl Conversation {
         };
         let messages = view.messages_of(target.evaluation_id)?;
         let undone = messages.iter().find(|message| message.role() == Role::User);
-        let undone = undone.map(|message| one_line(&message.content(), 60)).unwrap_or_default();
+        let undone = undone.map(|message| one_line(&message_text(message), 60)).unwrap_or_default();
         self.travel(HistoryStep::To(point), &format!("the conversation is as before: {undone}")).await
     }
 

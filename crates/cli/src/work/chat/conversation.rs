@@ -98,7 +98,7 @@ impl Conversation {
         let (Some(place), Some(session)) = (&self.place, self.session) else { return Ok(Flow::Continue) };
         let view = place.view(session).await?;
         eprintln!("session {}", short(session));
-        recap(&view).iter().for_each(|line| println!("{line}"));
+        recap(&*place.store, &view).await?.iter().for_each(|line| println!("{line}"));
         self.print_status(&view);
         if !is_open(&view) {
             return Ok(Flow::Continue);

@@ -4,15 +4,12 @@
 //! has several lines if it is pasted, or if a line ends with a backslash or Alt-Enter. The history is a file
 //! in the user's state directory that only the user can read; a conversation works without it.
 
-use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
-use backstitch::stores;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::error::ReadlineError;
@@ -24,7 +21,7 @@ use rustyline::{
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::slash;
-use crate::open::Signals;
+use crate::open::{Signals, input_history};
 
 /// Number of messages that the history keeps.
 const REMEMBERED: usize = 1000;
@@ -128,7 +125,7 @@ impl LineEditor {
         editor.bind_sequence(KeyEvent::new('\r', Modifiers::ALT), Cmd::Newline);
         editor.bind_sequence(KeyEvent::new('\n', Modifiers::ALT), Cmd::Newline);
         // The history is a convenience: its errors are ignored.
-        let history = history_file().ok();
+        let history = input_history::create().ok();
         if let Some(path) = &history {
             let _ = editor.load_history(path);
         }
@@ -173,15 +170,6 @@ fn join_continued(text: String, continued: Vec<String>) -> String {
         }
     }
     text
-}
-
-/// Returns the file of the history, which only the user can read. It is created if it is missing.
-fn history_file() -> io::Result<PathBuf> {
-    let directory = stores::state_directory().map_err(io::Error::other)?;
-    stores::make_private(&directory)?;
-    let path = directory.join("history");
-    OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
-    Ok(path)
 }
 
 #[derive(Helper, Hinter, Highlighter)]

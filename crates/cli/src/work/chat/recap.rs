@@ -1,28 +1,31 @@
 //! What is shown of a conversation: its last turn, and how full the context window of the model is.
 
+use backstitch::host::{message_text, readable_message};
 use backstitch::journal::Role;
+use backstitch::ports::Store;
 use backstitch::view::JournalView;
 
 /// Number of lines of each text that are shown.
 const MOST_LINES: usize = 12;
 
 /// Returns the last message of the user and the last answer, cut to a few lines.
-pub(super) fn recap(view: &JournalView) -> Vec<String> {
-    let Some(latest) = view.latest_evaluation() else { return Vec::new() };
-    let Ok(messages) = view.messages_of(latest.evaluation_id) else { return Vec::new() };
+pub(super) async fn recap(store: &dyn Store, view: &JournalView) -> anyhow::Result<Vec<String>> {
+    let Some(latest) = view.latest_evaluation() else { return Ok(Vec::new()) };
+    let Ok(messages) = view.messages_of(latest.evaluation_id) else { return Ok(Vec::new()) };
     let last = |role: Role| {
         let mut candidates = messages.iter().rev().filter(|message| message.role() == role);
         candidates
-            .find(|message| message.message.option_call().is_none() && !message.content().trim().is_empty())
+            .find(|message| message.message.option_call().is_none() && !message_text(message).trim().is_empty())
     };
     let mut lines = Vec::new();
     if let Some(mission) = last(Role::User) {
-        lines.extend(beginning(&mission.content()).into_iter().map(|line| format!("> {line}")));
+        let mission = message_text(&readable_message(store, mission).await?);
+        lines.extend(beginning(&mission).into_iter().map(|line| format!("> {line}")));
     }
     if let Some(answer) = last(Role::Assistant) {
-        lines.extend(beginning(&answer.content()));
+        lines.extend(beginning(&message_text(&readable_message(store, answer).await?)));
     }
-    lines
+    Ok(lines)
 }
 
 fn beginning(text: &str) -> Vec<String> {

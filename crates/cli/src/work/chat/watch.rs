@@ -41,8 +41,8 @@ impl Conversation {
     }
 
     /// Prints the events of a run until it has ended. Ctrl-C interrupts it.
-    async fn watch(&self, screen: &Screen, mut run: Run, signals: &mut Signals) -> (DriveReport, Flow) {
-        let tick = screen.tick();
+    async fn watch(&self, screen: &Screen, run: Run, signals: &mut Signals) -> (DriveReport, Flow) {
+        let (tick, mut run) = (screen.tick(), run.with_content());
         let (mut interrupts, mut flow) = (0, Flow::Continue);
         // The calls of an engine wait while it runs, so a person is asked meanwhile.
         let asks = self.built.agent.engine_name().is_some() && self.common.can_ask();

@@ -4,9 +4,12 @@
 //! long waits are printed to standard error. If standard output is not a terminal, only the answer is written to
 //! it. For programs (`--json`), each of these is one line, and the last line says how the run ended.
 //!
+//! Neither shows an answer with a hole: pieces that a slow output has missed are printed from the record of the answer.
+//!
 //! `run`, `resume`, `ask` and `chat` share this module.
 
 mod closing;
+mod continuity;
 mod heartbeat;
 mod output;
 mod show;
@@ -18,11 +21,13 @@ use std::time::{Duration, Instant};
 
 use backstitch::budget::Amounts;
 use backstitch::code::ErrorCode;
+use backstitch::id::SessionId;
 use backstitch::view::JournalView;
 use serde_json::{Value, json};
 
 use closing::stopped_event;
 pub(crate) use closing::{INTERRUPTED, ended_event, status_line};
+use continuity::{Continuity, StreamedText};
 use heartbeat::Heartbeat;
 use output::OutputLines;
 
@@ -53,8 +58,9 @@ struct ScreenState {
     output: OutputLines,
     /// Whether the last line that streamed has not ended.
     inside_line: bool,
-    /// Turn of the text that streamed last.
-    streamed: Option<u64>,
+    /// The answer that streamed last.
+    streamed: Option<StreamedText>,
+    continuity: Continuity,
     markdown: MarkdownStream,
     /// Session that was announced, until its end is.
     announced: Option<Value>,
@@ -98,6 +104,7 @@ impl Screen {
             output: OutputLines::default(),
             inside_line: false,
             streamed: None,
+            continuity: Continuity::default(),
             markdown: MarkdownStream::default(),
             announced: None,
             spent: None,
@@ -241,6 +248,17 @@ impl Screen {
 
     fn state(&self) -> std::sync::MutexGuard<'_, ScreenState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ScreenState {
+    /// Returns the answer of a turn that streams now.
+    fn streamed_text(&mut self, session: SessionId, turn: u64) -> &mut StreamedText {
+        let streamed = self.streamed.take().filter(|streamed| streamed.is_of(session, turn));
+        if streamed.is_none() {
+            self.markdown = MarkdownStream::default();
+        }
+        self.streamed.insert(streamed.unwrap_or_else(|| StreamedText::new(session, turn)))
     }
 }
 

@@ -25,6 +25,11 @@ impl OutputLines {
         shown
     }
 
+    /// Forgets a call whose output has a gap, so that its result is printed instead.
+    pub(super) fn forget(&mut self, call: CallId) {
+        self.0.remove(&call);
+    }
+
     /// Forgets a call that has ended, and returns the number of its lines that were not shown. `None` if it had no
     /// output.
     pub(super) fn rest(&mut self, call: CallId) -> Option<usize> {

@@ -16,7 +16,7 @@ use crate::common::Common;
 use crate::history::restores::{self, RestoreCause};
 use crate::look::tool_result::{KnownResult, result_line};
 use crate::open::short;
-use crate::terminal::{self, MarkdownStream};
+use crate::terminal;
 
 /// Time of a call from which it is printed with the result.
 const LONG: Duration = Duration::from_secs(1);
@@ -26,8 +26,9 @@ impl Screen {
     pub(crate) fn show(&self, common: &Common, session: SessionId, event: &SessionEvent) {
         match event {
             SessionEvent::Record(record) => {
+                self.note_record(session, &record.body);
                 match &record.body {
-                    RecordBody::MessageAppended(message) => self.message(message),
+                    RecordBody::MessageAppended(message) => self.message(session, message),
                     RecordBody::RequestStarted(_) => {
                         self.state().heartbeat.note_request(Instant::now());
                     }
@@ -50,14 +51,21 @@ impl Screen {
                 }
             }
             SessionEvent::Live(event) => match &event.kind {
-                LiveKind::Text { turn, text, .. } => self.piece("text", *turn, text),
-                LiveKind::Reasoning { turn, text, .. } => self.piece("reasoning", *turn, text),
+                LiveKind::Text { turn, text, .. } => self.piece(event.session, *turn, text),
+                LiveKind::Reasoning { turn, text, .. } => self.reasoning(event.session, *turn, text),
                 LiveKind::Retry(retry) => self.retry(retry),
                 LiveKind::Progress { call, progress } => self.progress(*call, progress),
                 LiveKind::Output { call, text } => self.output(*call, text),
-                LiveKind::SubAgent(record) => self.invocations(&record.body),
+                LiveKind::SubAgent(record) => {
+                    self.note_record(event.session, &record.body);
+                    self.invocations(&record.body);
+                }
                 _ => {}
             },
+            SessionEvent::Missed(count) => {
+                self.state().continuity.note_gap();
+                self.event(json!({"v": 1, "event": "missed", "count": count}));
+            }
             _ => {}
         }
     }
@@ -81,26 +89,75 @@ impl Screen {
         );
     }
 
-    fn piece(&self, kind: &str, turn: u64, text: &str) {
-        self.event(json!({"v": 1, "event": kind, "turn": turn, "text": text}));
-        if self.mode == Mode::Terminal && kind == "text" {
-            self.stream(turn, text, !text.ends_with('\n'));
+    /// Notes which pieces follow a record. Each attempt of a request starts the text of its answer again.
+    fn note_record(&self, session: SessionId, body: &RecordBody) {
+        let mut state = self.state();
+        state.continuity.note_record(session, body);
+        let turn = match body {
+            RecordBody::RequestStarted(started) => started.turn,
+            RecordBody::RequestFailed(failed) => failed.turn,
+            _ => return,
+        };
+        if state.streamed.take_if(|streamed| streamed.is_of(session, turn)).is_some() {
+            end_line(&mut state);
+        }
+    }
+
+    fn reasoning(&self, session: SessionId, turn: u64, text: &str) {
+        if self.state().continuity.is_answer_whole(session) {
+            self.event(json!({"v": 1, "event": "reasoning", "turn": turn, "text": text}));
+        }
+    }
+
+    /// Prints a piece of an answer, unless pieces before it were missed. Then its record has the rest.
+    fn piece(&self, session: SessionId, turn: u64, text: &str) {
+        let is_whole = {
+            let mut state = self.state();
+            let is_whole = state.continuity.is_answer_whole(session);
+            state.streamed_text(session, turn).is_cut |= !is_whole;
+            is_whole
+        };
+        if is_whole {
+            self.stream(session, turn, text, !text.ends_with('\n'));
         }
     }
 
     /// Prints text of an answer.
-    fn stream(&self, turn: u64, text: &str, inside_line: bool) {
+    fn stream(&self, session: SessionId, turn: u64, text: &str, inside_line: bool) {
+        self.event(json!({"v": 1, "event": "text", "turn": turn, "text": text}));
         let mut state = self.state();
-        state.heartbeat.touch(Instant::now());
-        if state.streamed != Some(turn) {
-            state.markdown = MarkdownStream::default();
+        state.streamed_text(session, turn).text.push_str(text);
+        if self.mode == Mode::Terminal {
+            state.heartbeat.touch(Instant::now());
+            state.inside_line = inside_line;
+            terminal::stream(&mut state.markdown, text);
         }
-        state.streamed = Some(turn);
-        state.inside_line = inside_line;
-        terminal::stream(&mut state.markdown, text);
     }
 
-    fn message(&self, message: &InnerMessage) {
+    /// Prints what was not printed of an answer as it arrived. An answer of which no piece arrived is one event for programs.
+    fn show_rest(&self, session: SessionId, turn: u64, text: &str) {
+        let (rest, is_new) = {
+            let mut state = self.state();
+            match state.streamed.take_if(|streamed| streamed.is_of(session, turn)) {
+                Some(streamed) => {
+                    let (rest, is_new) = (streamed.rest(text), streamed.text.is_empty());
+                    // The answer does not begin as it was printed.
+                    if streamed.is_cut && !is_new && rest.len() == text.len() {
+                        end_line(&mut state);
+                    }
+                    state.streamed = Some(streamed);
+                    (rest, is_new)
+                }
+                None if self.mode == Mode::Json => ("", true),
+                None => (text, true),
+            }
+        };
+        if !rest.is_empty() {
+            self.stream(session, turn, rest, is_new || !rest.ends_with('\n'));
+        }
+    }
+
+    fn message(&self, session: SessionId, message: &InnerMessage) {
         if message.role() != journal::Role::Assistant {
             return;
         }
@@ -119,11 +176,8 @@ impl Screen {
             self.state().heartbeat.note_call(id, &name, Instant::now());
         } else {
             let text = message.content();
+            self.show_rest(session, message.turn, &text);
             self.event(json!({"v": 1, "event": "said", "turn": message.turn, "text": text}));
-            let streamed = self.state().streamed == Some(message.turn);
-            if self.mode == Mode::Terminal && !streamed && !text.is_empty() {
-                self.stream(message.turn, &text, true);
-            }
         }
     }
 
@@ -163,6 +217,13 @@ impl Screen {
 
     /// Prints output of a running call as it arrives.
     fn output(&self, call: CallId, text: &str) {
+        {
+            let mut state = self.state();
+            if !state.continuity.is_output_whole(call) {
+                state.output.forget(call);
+                return;
+            }
+        }
         self.event(json!({"v": 1, "event": "output", "call": call, "text": text}));
         if self.mode == Mode::Terminal && !terminal::is_quiet() {
             let mut state = self.state();

@@ -1,6 +1,6 @@
 //! Which records a log has, and lines for those that only programs need.
 
-use backstitch_runtime::{describe, one_line};
+use backstitch_runtime::{describe, message_text, one_line};
 
 use crate::budget::Amounts;
 use crate::journal::{CallVerdict, EvaluationOutcome, Record, RecordBody, Role};
@@ -73,7 +73,7 @@ fn words(record: &Record) -> String {
             format!("  answered in {} ms{cost}", finished.elapsed_millis)
         }
         RecordBody::MessageAppended(message) => {
-            let text = one_line(&message.content(), 90);
+            let text = one_line(&message_text(message), 90);
             match message.role() {
                 Role::System => format!("system message: {text}"),
                 Role::Tool => format!("  result: {text}"),

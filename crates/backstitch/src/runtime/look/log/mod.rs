@@ -9,7 +9,9 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use backstitch_runtime::{EventStream, RuntimeError, SessionEvent, load_view, read_records};
+use backstitch_runtime::{
+    EventStream, RuntimeError, SessionEvent, load_view, read_records, readable_record,
+};
 
 pub use filter::{LogFilter, cost, is_failure, money};
 
@@ -147,7 +149,12 @@ impl SessionLog {
     /// Describes a record, if it is selected.
     async fn entry(&mut self, record: Arc<Record>) -> Result<Option<LogEntry>, RuntimeError> {
         let changes = self.files.changes(&*self.runtime.store.objects, &self.view, &record);
-        let Some(mut text) = self.filter.text(&record) else { return Ok(None) };
+        if self.filter.text(&record).is_none() {
+            return Ok(None);
+        }
+        // The line shows the beginning of a text that is too large for its record.
+        let whole = readable_record(&*self.runtime.store.store, &record).await?;
+        let Some(mut text) = self.filter.text(&whole) else { return Ok(None) };
         if let Some(changes) = changes {
             text = format!("{text} ({changes})");
         }

@@ -4,7 +4,7 @@ mod text;
 
 use std::collections::{HashMap, VecDeque};
 
-use backstitch_runtime::{one_line, unfinished, with_content};
+use backstitch_runtime::{message_text, one_line, unfinished, with_content};
 use serde_json::Value;
 
 use crate::agent_file::recorded_definition;
@@ -59,7 +59,7 @@ fn short(id: impl ToString) -> String {
 fn mission(view: &JournalView) -> Result<String, RuntimeError> {
     let transcript = view.transcript()?;
     let first = transcript.all().iter().find(|message| message.role() == Role::User);
-    Ok(first.map(|message| one_line(&message.content(), 80)).unwrap_or_default())
+    Ok(first.map(|message| one_line(&message_text(message), 80)).unwrap_or_default())
 }
 
 struct Document<'a> {
