@@ -71,12 +71,12 @@ pub(crate) enum Command {
     /// Return to a point: state, files and conversation together.
     #[command(after_help = "Example:\n  backstitch rewind 4f2a before:9c41")]
     Rewind(history::travel::Rewind),
-    /// Undo the latest rewind or restore; again, the one before it.
-    #[command(after_help = "Example:\n  backstitch undo 4f2a")]
+    /// Undo the latest rewind or restore; again, the one before it. Or undo what one call changed.
+    #[command(after_help = "Examples:\n  backstitch undo 4f2a\n  backstitch undo 4f2a --call 9c41 --dry-run")]
     Undo(history::travel::Undo),
     /// Repeat the rewind or restore that was undone last.
     #[command(after_help = "Example:\n  backstitch redo 4f2a")]
-    Redo(history::travel::Undo),
+    Redo(history::travel::Redo),
     /// Start a new session from a point of an existing one.
     #[command(after_help = "Example:\n  backstitch fork 4f2a turn:3 --workspace ../fork")]
     Fork(history::fork::Fork),
@@ -183,7 +183,7 @@ async fn dispatch(common: &Common, command: Command) -> anyhow::Result<ExitCode>
         Command::Restore(command) => command.run(common).await,
         Command::Rewind(command) => command.run(common).await,
         Command::Undo(command) => command.run(common).await,
-        Command::Redo(command) => command.redo(common).await,
+        Command::Redo(command) => command.run(common).await,
         Command::Fork(command) => command.run(common).await,
         Command::Guard(command) => command.run(common).await,
         Command::Resolve(command) => command.run(common).await,

@@ -61,13 +61,15 @@ impl Rewind {
         let options = RewindOptions { reason: self.reason, scope: self.scope.scope(), ..opened.options() };
         let done = opened.place.runtime.step(opened.session, HistoryStep::To(self.point), options).await?;
         if done.dry_run {
-            return Ok(planned(&done).print(common));
+            return Ok(planned(&done, format!("would return to {}", done.to)).print(common));
         }
         opened.record_move().await?;
         let continues = continuation(&opened, self.continues.is_some()).await?;
         let prompt = self.continues.as_ref().and_then(Option::as_deref);
         let continues = continues.map(|continues| continues.with_arguments(prompt, &self.arguments));
-        let code = report(common, &opened, &done, (UNDO, continues.as_ref())).await?.print(common);
+        let headline = format!("back at {}", done.to);
+        let report = report(common, &opened, &done, headline, (UNDO, continues.as_ref())).await?;
+        let code = report.print(common);
         match continues.filter(|_| self.continues.is_some()) {
             Some(continues) => continues.run(opened.directory().map(ToOwned::to_owned)),
             None => Ok(code),
@@ -94,9 +96,9 @@ impl Rewind {
     }
 }
 
-// The arguments of `undo` and of `redo`. Their help is that of the command.
+// The help of `redo` and of `undo` is that of the command.
 #[derive(Args)]
-pub(crate) struct Undo {
+pub(crate) struct Redo {
     /// Session id, or at least 4 characters of its beginning or end. Default: the latest session.
     session: Option<String>,
     #[command(flatten)]
@@ -105,35 +107,59 @@ pub(crate) struct Undo {
     moved: MovedTo,
 }
 
+#[derive(Args)]
+pub(crate) struct Undo {
+    #[command(flatten)]
+    step: Redo,
+    /// Undo what this call changed in the files, and nothing else: its id, or at least 4 characters of its beginning or
+    /// end. Other calls keep their changes, and the conversation stays. Default: the latest rewind is undone.
+    #[arg(long, value_name = "CALL", conflicts_with_all = ["all_files", "only"])]
+    call: Option<String>,
+}
+
 impl Undo {
     /// Undoes the last rewind of a session.
     pub(crate) fn of(session: SessionId) -> Self {
-        Self {
-            session: Some(session.to_string()),
-            scope: ScopeArguments::default(),
-            moved: MovedTo::default(),
-        }
+        let (scope, moved) = (ScopeArguments::default(), MovedTo::default());
+        Self { step: Redo { session: Some(session.to_string()), scope, moved }, call: None }
     }
 
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        self.step(common, HistoryStep::Undo, REDO).await
+        match self.call {
+            Some(call) => self.step.step(common, HistoryStep::UndoCall(call), UNDO).await,
+            None => self.step.step(common, HistoryStep::Undo, REDO).await,
+        }
     }
+}
 
-    /// Repeats what was undone.
-    pub(crate) async fn redo(self, common: &Common) -> anyhow::Result<ExitCode> {
+impl Redo {
+    pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         self.step(common, HistoryStep::Redo, UNDO).await
     }
 
     async fn step(self, common: &Common, step: HistoryStep, opposite: Opposite) -> anyhow::Result<ExitCode> {
         let mut opened = IdleSession::open(common, self.session.as_deref(), Some(&self.moved)).await?;
         let options = RewindOptions { scope: self.scope.scope(), ..opened.options() };
+        let of_call = match &step {
+            HistoryStep::UndoCall(call) => Some(call.clone()),
+            _ => None,
+        };
         let done = opened.place.runtime.step(opened.session, step, options).await?;
         if done.dry_run {
-            return Ok(planned(&done).print(common));
+            let headline = match &of_call {
+                Some(call) => format!("would undo what {call} changed"),
+                None => format!("would return to {}", done.to),
+            };
+            return Ok(planned(&done, headline).print(common));
         }
+        let headline = match &of_call {
+            Some(call) => format!("what {call} changed is undone"),
+            None => format!("back at {}", done.to),
+        };
         opened.record_move().await?;
         let continues = continuation(&opened, false).await?;
-        Ok(report(common, &opened, &done, (opposite, continues.as_ref())).await?.print(common))
+        let report = report(common, &opened, &done, headline, (opposite, continues.as_ref())).await?;
+        Ok(report.print(common))
     }
 }
 
@@ -175,9 +201,9 @@ async fn continuation(opened: &IdleSession, runs: bool) -> anyhow::Result<Option
 }
 
 /// Reports what a step would do.
-fn planned(done: &RewindReport) -> Report {
+fn planned(done: &RewindReport, headline: String) -> Report {
     let lines = scope::planned_lines(done);
-    Report::new(done).line(format!("would return to {}", done.to)).lines(lines).lines(effect_lines(&done.effects))
+    Report::new(done).line(headline).lines(lines).lines(effect_lines(&done.effects))
 }
 
 /// Reports a step, what it restored, what it left as it is, and how to continue.
@@ -185,6 +211,7 @@ async fn report(
     common: &Common,
     opened: &IdleSession,
     done: &RewindReport,
+    headline: String,
     ((name, does), continues): (Opposite, Option<&ContinueCommand>),
 ) -> anyhow::Result<Report> {
     let session = done.session;
@@ -194,7 +221,7 @@ async fn report(
     let report = Report::new(done)
         .with("restored", restores::events(common, &done.restored))
         .with("continue", offer.clone())
-        .line(format!("back at {}; `{command}` {does}", done.to))
+        .line(format!("{headline}; `{command}` {does}"))
         .lines(effect_lines(&done.effects))
         .lines(restored.flat_map(|restored| restores::lines(common, restored, RestoreCause::Person)))
         .lines(scope::shared_lines(done))

@@ -116,6 +116,27 @@ fn a_restore_is_recorded_and_can_be_undone() {
 }
 
 #[test]
+fn one_call_is_undone_and_the_others_stay() {
+    let stage = Stage::new();
+    let session = written(&stage);
+    let calls = calls(&stage, &session);
+    let planned = stage.json(&["undo", &session, "--call", &calls[2], "--dry-run"]);
+    assert!(planned["own_files"]["changes"].to_string().contains("src/b.txt"), "{planned}");
+    assert_eq!(stage.file("src/b.txt").as_deref(), Some("b\n"), "nothing is changed");
+    let shown = stage.run(&["undo", &session, "--call", &calls[2]]).worked_quietly();
+    assert!(shown.contains("changed is undone"), "{shown}");
+    assert_eq!((stage.file("src/b.txt"), stage.file("a.txt").as_deref()), (None, Some("three\n")));
+    stage.run(&["undo", &session]).worked_quietly();
+    assert_eq!(stage.file("src/b.txt").as_deref(), Some("b\n"));
+
+    // A later call has changed the same line.
+    let refused = stage.run(&["undo", &session, "--call", &calls[1]]);
+    assert!(refused.code != Some(0) && refused.errors.contains("cannot be merged: a.txt"), "{refused:?}");
+    stage.run(&["undo", &session, "--call", &calls[1], "--force"]).worked_quietly();
+    assert_eq!(stage.file("a.txt").as_deref(), Some("one\n"));
+}
+
+#[test]
 fn a_rewind_leaves_files_of_a_person_alone_and_can_be_previewed() {
     let stage = Stage::new();
     let session = written(&stage);

@@ -9,15 +9,18 @@
 //! they move.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use backstitch_core::id::CallId;
 use backstitch_core::journal::{
     CallVerdict, ObservationCause, Position, Record, RecordBody, WorkspaceRevision, WorkspaceRoot,
 };
 use backstitch_core::object::Object;
-use backstitch_core::ports::{OwnStep, Reversal, ReversalConflicts, ReversalPlan, ReversedCapture, Store};
+use backstitch_core::ports::{
+    OwnStep, Reversal, ReversalConflicts, ReversalPlan, ReversedCapture, Store, Workspace,
+};
 
-use crate::error::Result;
+use crate::error::{Result, RuntimeError};
 use crate::live::{LiveSession, blocking, load_view, read_records, recorded};
 use crate::point::PointSpec;
 
@@ -115,6 +118,24 @@ impl LiveSession {
         };
         let kept = self.kept_files.get().map(|kept| kept.paths.clone()).unwrap_or_default();
         let reversal = Reversal { steps, open, target, kept, conflicts: scope.conflicts };
+        self.reverse(workspace, reversal).await
+    }
+
+    /// Returns the files without what one call changed. Later changes of the same files stay, where the two can be merged.
+    pub(super) async fn without_call(
+        &self,
+        step: OwnStep,
+        conflicts: ReversalConflicts,
+    ) -> Result<RewindTarget> {
+        let Some(workspace) = self.workspace().cloned() else {
+            return Err(RuntimeError::NoWorkspace { session: self.id() });
+        };
+        let kept = self.kept_files.get().map(|kept| kept.paths.clone()).unwrap_or_default();
+        let reversal = Reversal { steps: vec![step], open: None, target: step.before, kept, conflicts };
+        self.reverse(workspace, reversal).await
+    }
+
+    async fn reverse(&self, workspace: Arc<dyn Workspace>, reversal: Reversal) -> Result<RewindTarget> {
         let alone = self.files.clone().write_owned().await;
         let ReversedCapture { captured, found, plan } = blocking(move || {
             let _alone = alone;

@@ -194,18 +194,30 @@ impl LiveSession {
         let repository_changes =
             self.compare_repository(coverage, |workspace, then| workspace.repository_moves(then)).await?;
         let cut = if scope.only == Some(RewoundHalf::Files) { view.head() } else { place.cut };
-        let RewindTarget { files, objects, found, plan } =
-            self.rewind_target(at_point, since, scope).await?;
-        let place = ResolvedPoint { cut, files, ..place };
-        if scope.dry_run {
+        let target = self.rewind_target(at_point, since, scope).await?;
+        let report = self.rewind_to_target(view, (cut, target), cause, scope.dry_run).await?;
+        Ok(RewindReport { repository_changes, ..report })
+    }
+
+    /// Rewinds to a cut with these files, or only reports what that would do.
+    pub(super) async fn rewind_to_target(
+        &self,
+        view: &JournalView,
+        (cut, target): (Position, RewindTarget),
+        cause: RewindCause,
+        dry_run: bool,
+    ) -> Result<RewindReport> {
+        let RewindTarget { files, objects, found, plan } = target;
+        if dry_run {
             let effects = effects_after(&**self.store(), view, (self.id(), cut)).await?;
             let root = files.filter(|_| self.workspace().is_some()).map(|files| files.root);
             let rewound = SessionRewound { root, ..SessionRewound::new(cut) };
             let report = RewindReport::of_record(self.id(), (view.head(), &rewound), effects);
-            return Ok(RewindReport { own_files: plan, repository_changes, dry_run: true, ..report });
+            return Ok(RewindReport { own_files: plan, dry_run, ..report });
         }
+        let place = ResolvedPoint { session: self.id(), cut, files };
         let report = self.rewind_to(view, place, cause, (objects, found)).await?;
-        Ok(RewindReport { own_files: plan, repository_changes, ..report })
+        Ok(RewindReport { own_files: plan, ..report })
     }
 
     /// Rewinds to a cut and its files. `brought` are objects of these files that are not stored yet; `found` are

@@ -1,4 +1,4 @@
-//! Undo and redo of rewinds.
+//! Undo and redo of rewinds, and of the files of single calls.
 //!
 //! Both are rewinds themselves, and say which rewind they undo or repeat. Undoing several times therefore undoes
 //! several rewinds, the latest first, and redoing repeats them in the opposite order, until something new is
@@ -6,11 +6,13 @@
 
 use backstitch_core::id::CallId;
 use backstitch_core::journal::{Position, RecordBody, SessionRewound, WorkspaceRevision};
+use backstitch_core::ports::OwnStep;
+use backstitch_core::view::{Boundary, Call};
 use std::sync::Arc;
 
-use super::locate::ResolvedPoint;
+use super::locate::{ResolvedPoint, find_call};
 use super::own::{RewindScope, StepsSince};
-use super::rewind::{RewindCause, RewindReport};
+use super::rewind::{RewindCause, RewindReport, check_kept};
 use crate::error::{Result, RuntimeError};
 use crate::live::{LiveSession, load_view, read_records};
 
@@ -95,6 +97,36 @@ impl LiveSession {
         let reason = Some(format!("repeats the rewind at {redone}"));
         let cause = RewindCause { reason, redoes: Some(redone), ..RewindCause::default() };
         self.return_to_before(at, &rewinds, cause, scope).await
+    }
+
+    /// Undoes what one call changed in the files, and nothing else: other calls keep their changes, as do people. State and
+    /// conversation stay. It is recorded like a rewind, so [`undo`](Self::undo) undoes it. The call is named by the beginning
+    /// or the end of its id. Of the scope, only the conflicts and the dry run count.
+    pub async fn undo_call(&self, name: &str, scope: RewindScope) -> Result<RewindReport> {
+        self.settle_files().await?;
+        self.restore_missing_files().await?;
+        self.flush().await?;
+        let view = self.view().await;
+        let call = find_call(&view, name)?;
+        let refused =
+            |reason: &str| RuntimeError::NoSuchPoint { point: name.to_owned(), reason: reason.to_owned() };
+        let known = view.call(call).and_then(Call::checkpoint);
+        let known = known.ok_or_else(|| refused("the call was not started"))?;
+        let after = known.after.ok_or_else(|| refused("the call has not ended"))?;
+        let files = |boundary: Boundary| WorkspaceRevision::of(boundary.root, boundary.coverage);
+        let step = files(known.before).zip(files(after)).filter(|(before, after)| before.root != after.root);
+        let (before, after) = step.ok_or_else(|| refused("the call changed no files, or failed"))?;
+        for files in [before, after] {
+            check_kept(&**self.store(), Some(files)).await?;
+        }
+        let target = self.without_call(OwnStep { before, after }, scope.conflicts).await?;
+        let conflicts: Vec<&str> = target.plan.conflicts.iter().map(|one| one.path.as_str()).collect();
+        if target.plan.changes.is_empty() && !conflicts.is_empty() && !scope.dry_run {
+            let paths = conflicts.join(", ");
+            return Err(refused(&format!("its files were changed since, which cannot be merged: {paths}")));
+        }
+        let cause = RewindCause { reason: Some(format!("undoes call {call}")), ..RewindCause::default() };
+        self.rewind_to_target(&view, (view.head(), target), cause, scope.dry_run).await
     }
 
     /// Brings files and journal into agreement, and reads all rewinds.

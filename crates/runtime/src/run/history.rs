@@ -70,6 +70,8 @@ pub enum HistoryStep {
     Undo,
     /// Repeats the rewind that was undone last.
     Redo,
+    /// Undoes what one call changed in the files. The call is named by the beginning or the end of its id.
+    UndoCall(String),
 }
 
 impl Runtime {
@@ -110,7 +112,7 @@ impl Runtime {
         self.step(session, HistoryStep::Redo, options).await
     }
 
-    /// Rewinds a session, or undoes or repeats a rewind.
+    /// Rewinds a session, undoes or repeats a rewind, or undoes a call.
     pub async fn step(
         &self,
         session: SessionId,
@@ -123,6 +125,7 @@ impl Runtime {
                 HistoryStep::To(point) => live.rewind_within(&point, reason, scope).await,
                 HistoryStep::Undo => live.undo_within(scope).await,
                 HistoryStep::Redo => live.redo_within(scope).await,
+                HistoryStep::UndoCall(name) => live.undo_call(&name, scope).await,
             }
         };
         let (report, restored) = self.travel(session, options, travel).await?;

@@ -110,6 +110,49 @@ async fn one_half_moves_and_the_other_stays() {
 }
 
 #[tokio::test]
+async fn one_call_is_undone_and_the_others_stay() {
+    let setting = Setting::new();
+    let driver = setting.finished(Effect::Workspace).await;
+    let live = driver.session();
+    let second = call(&setting.runtime, live.id(), 1).await.to_string();
+    edit_by_hand(&setting);
+
+    let preview = RewindScope { dry_run: true, ..RewindScope::default() };
+    let planned = live.undo_call(&second, preview).await.unwrap();
+    assert!(planned.dry_run);
+    assert_eq!(setting.names(), ["one", "two", "three"]);
+
+    let done = live.undo_call(&second, RewindScope::default()).await.unwrap();
+    assert_eq!(planned.own_files, done.own_files);
+    let deleted = PathChange { path: "two".to_owned(), change: ChangeKind::Deleted };
+    assert_eq!(done.own_files.changes, [deleted]);
+    assert_eq!(setting.names(), ["one", "three"]);
+    assert_eq!(text(&setting, "mine").as_deref(), Some("by hand"));
+    assert_eq!(findings(&driver).await, ["one", "two", "three"], "the conversation stays");
+    assert!(live.undo_call(&second, RewindScope::default()).await.is_err(), "it is undone already");
+
+    live.undo().await.unwrap();
+    assert_eq!(setting.names(), ["one", "two", "three"]);
+}
+
+#[tokio::test]
+async fn a_call_whose_file_was_changed_since_is_undone_only_if_that_is_forced() {
+    let setting = Setting::new();
+    let driver = setting.finished(Effect::Workspace).await;
+    let live = driver.session();
+    let second = call(&setting.runtime, live.id(), 1).await.to_string();
+    setting.files.write_bytes(&path("two"), b"by hand", WriteMode::Overwrite).unwrap();
+    let error = live.undo_call(&second, RewindScope::default()).await.unwrap_err();
+    assert!(error.to_string().contains("cannot be merged: two"), "{error}");
+    let forced = RewindScope { conflicts: ReversalConflicts::TakeTarget, ..RewindScope::default() };
+    let done = live.undo_call(&second, forced).await.unwrap();
+    assert_eq!(done.own_files.forced.len(), 1);
+    assert_eq!(setting.names(), ["one", "three"]);
+    live.undo().await.unwrap();
+    assert_eq!(text(&setting, "two").as_deref(), Some("by hand"), "the rescue has the edit");
+}
+
+#[tokio::test]
 async fn a_dry_run_names_the_files_and_records_nothing() {
     let setting = Setting::new();
     let driver = setting.finished(Effect::Workspace).await;
