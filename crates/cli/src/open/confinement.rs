@@ -10,8 +10,12 @@ use crate::usage::Usage;
 
 /// Resolves the paths of a sandbox for a new session, hides the places of secrets, and compares it with what the system
 /// can enforce. A limit that the user has set and that cannot be enforced is refused; what is missing of the default is
-/// printed, before anything runs.
-pub(crate) fn begin(common: &Common, sandbox: &mut Sandbox, is_default: bool) -> Result<(), Usage> {
+/// printed, before anything runs. `asks` says that calls are asked about for that reason.
+pub(crate) fn begin(
+    common: &Common,
+    sandbox: &mut Sandbox,
+    (is_default, asks): (bool, bool),
+) -> Result<(), Usage> {
     hide_secrets(sandbox);
     match backstitch::host::probe().missing(sandbox) {
         Some(missing) if !is_default => {
@@ -20,7 +24,12 @@ pub(crate) fn begin(common: &Common, sandbox: &mut Sandbox, is_default: bool) ->
             )));
         }
         Some(missing) if !common.quiet => {
-            eprintln!("the sandbox is not complete: {missing}; `--approve ask` asks you before each command");
+            let advice = if asks {
+                "so you are asked before each change and each command, unless `--approve auto` says otherwise"
+            } else {
+                "`--approve ask` asks you before each command"
+            };
+            eprintln!("the sandbox is not complete: {missing}; {advice}");
         }
         _ => {}
     }

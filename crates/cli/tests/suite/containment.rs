@@ -81,15 +81,46 @@ fn the_default_says_what_is_missing_before_anything_runs() {
     }
     for (calls, words) in [(&LANDLOCK[..], "no Landlock"), (&[SECCOMP], "no seccomp")] {
         let (stage, model) = with_calls(&["echo ran > ran.txt"]);
-        let ran = run_without(calls, &stage, &["run", "Do it", "--model", &model]);
+        let ran = run_without(calls, &stage, &["run", "Do it", "--model", &model, "--approve", "auto"]);
         let errors = String::from_utf8_lossy(&ran.stderr).into_owned();
         assert!(ran.status.success(), "{errors}");
-        let said = errors.lines().next().unwrap();
-        assert!(said.starts_with("the sandbox is not complete") && said.contains(words), "{errors}");
+        let first = errors.lines().next().unwrap();
+        assert!(first.starts_with("the sandbox is not complete") && first.contains(words), "{errors}");
         assert_eq!(stage.file("ran.txt").unwrap(), "ran\n");
         let ran = run_without(calls, &stage, &["doctor"]);
         let text = String::from_utf8_lossy(&ran.stdout).into_owned();
         assert!(text.contains(words), "{text}");
+    }
+}
+
+#[test]
+fn where_files_cannot_be_limited_a_person_is_asked_by_default() {
+    if is_unsupported() {
+        return;
+    }
+    let asked = |more: &[&str], agent: &str, settings: &str| {
+        let (stage, model) = with_calls(&["echo ran > ran.txt"]);
+        let file = stage.write("agent.toml", agent);
+        std::fs::create_dir_all(stage.path("config/backstitch")).unwrap();
+        stage.write("config/backstitch/config.toml", settings);
+        let arguments = ["run", "Do it", "--model", &model, "--agent", &file];
+        let ran = run_without(&LANDLOCK, &stage, &[&arguments[..], more].concat());
+        let errors = String::from_utf8_lossy(&ran.stderr).into_owned();
+        let is_asked = ran.status.code() == Some(3);
+        assert_eq!(stage.file("ran.txt").is_none(), is_asked, "{errors}");
+        (is_asked, errors)
+    };
+    let (is_asked, errors) = asked(&[], "", "");
+    assert!(is_asked && errors.contains("no Landlock") && errors.contains("you are asked before"), "{errors}");
+    // What was chosen holds.
+    for (more, agent, settings) in [
+        (&["--approve", "auto"][..], "", ""),
+        (&["--sandbox", "off"], "", ""),
+        (&[], "[approval]\ndefault = 'auto'", ""),
+        (&[], "", "approve = 'auto'"),
+    ] {
+        let (is_asked, errors) = asked(more, agent, settings);
+        assert!(!is_asked, "{more:?} {agent} {settings}: {errors}");
     }
 }
 

@@ -113,7 +113,8 @@ pub(crate) struct AgentFlags {
     #[arg(long, value_name = "NAMES")]
     pub(super) tools: Option<String>,
     /// Calls that need the approval of a person: auto (none), ask (every call that can change something), or
-    /// names of tools separated by commas. Default: auto.
+    /// names of tools separated by commas. Default: that of the agent file, else auto, and ask where the system cannot
+    /// confine commands.
     #[arg(long, value_name = "WHICH")]
     pub(super) approve: Option<String>,
     /// Possible effects of shell commands. Default: external.

@@ -92,8 +92,16 @@ impl AgentFlags {
         let reaches_out = definition.engine.is_some() || !definition.mcp.is_empty();
         definition.sandbox = Some(self.sandbox(definition.sandbox.take(), reaches_out)?);
         definition.complete_sandbox();
+        let is_chosen = self.approve.is_some()
+            || file.keys.contains("approval")
+            || config.strongest(|settings| settings.approve.clone()).is_some();
+        let mode = || AgentMode::default_of(backstitch::host::probe().limits_files());
+        let asks = is_default && !is_chosen && mode() == AgentMode::Ask;
+        if asks {
+            definition.approval = ApproveSetting::Ask.by_tool();
+        }
         if let Some(sandbox) = &mut definition.sandbox {
-            confinement::begin(common, sandbox, is_default)?;
+            confinement::begin(common, sandbox, (is_default, asks))?;
         }
         if let Some(directory) = &self.workspace {
             definition.workspace.path = Some(directory.clone());

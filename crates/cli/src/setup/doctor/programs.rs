@@ -59,7 +59,8 @@ pub(super) fn sandbox() -> Finding {
     if support.limits_files() {
         return Finding::notice("sandbox", support.to_string(), missing.unwrap_or_default());
     }
-    let advice = "the kernel cannot confine commands of agents; `--approve ask` asks you before each";
+    let advice = "the kernel cannot confine commands of agents, so new sessions ask you before each change and each command; \
+                  `--approve auto` does not ask";
     Finding::notice("sandbox", support.to_string(), advice)
 }
 
