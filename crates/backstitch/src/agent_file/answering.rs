@@ -36,14 +36,14 @@ pub struct DataDefinition {
 }
 
 impl AgentDefinition {
-    /// Refuses keys that do not apply to the mode of the agent.
-    pub(super) fn check_mode(&self) -> Result<(), Problem> {
+    /// Refuses keys that do not apply to the form of the answers.
+    pub(super) fn check_answers(&self) -> Result<(), Problem> {
         if self.max_turns == Some(0) {
             return Err(Problem::new(["max_turns"], "an agent needs at least 1 turn"));
         }
-        match self.mode {
+        match self.answers {
             AnswerMode::Tools => {
-                let only_lisp = "this is for agents that answer with programs: set `mode = \"lisp\"`";
+                let only_lisp = "this is for agents that answer with programs: set `answers = \"lisp\"`";
                 Problem::check([
                     ("data", !self.data.is_empty(), only_lisp),
                     ("signature", self.signature.is_some(), only_lisp),
@@ -110,7 +110,7 @@ impl AgentDefinition {
 
     /// Whether requests may leave out parts of earlier messages.
     pub(super) fn leaves_out(&self) -> Result<bool, Problem> {
-        match self.mode {
+        match self.answers {
             AnswerMode::Tools => Ok(self.transcript_compression()?.is_some()),
             AnswerMode::Lisp => Ok(self.compression_of_turns()?.name() != NoCompression::NAME),
         }

@@ -129,7 +129,7 @@ impl AgentDefinition {
         if let Some(retry) = &self.retry {
             agent.backoff = retry.backoff();
         }
-        agent.window = self.window.filter(|_| self.mode == AnswerMode::Tools);
+        agent.window = self.window.filter(|_| self.answers == AnswerMode::Tools);
         agent.secrets = secrets;
         let agent = self.with_files(agent)?.prompt(prompt.clone());
         Ok(BuiltAgent { agent, prompt, lisp })
@@ -178,7 +178,7 @@ impl AgentDefinition {
         tools: Tools,
     ) -> Result<(Agent, Option<LispAgent>), AgentFileError> {
         let name = format!("{}/{}", self.ns, self.name);
-        if self.mode == AnswerMode::Lisp {
+        if self.answers == AnswerMode::Lisp {
             let lisp = self.lisp()?;
             let agent = Agent::lisp(name, policy, lisp.clone(), tools);
             return Ok((agent.map_err(|error| Problem::new(["data"], error))?, Some(lisp)));
@@ -256,7 +256,7 @@ impl AgentDefinition {
         self.check_engine()?;
         self.check_fallbacks()?;
         self.check_request()?;
-        self.check_mode()?;
+        self.check_answers()?;
         if let Some(retry) = &self.retry {
             retry.check()?;
         }

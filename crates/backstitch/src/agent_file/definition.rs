@@ -63,7 +63,7 @@ pub struct AgentDefinition {
     pub parameters: Map<String, Value>,
     /// Form of the answers.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub mode: AnswerMode,
+    pub answers: AnswerMode,
     /// Values that programs read as `data/name`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub data: BTreeMap<String, DataDefinition>,

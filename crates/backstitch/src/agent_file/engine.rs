@@ -109,7 +109,7 @@ impl AgentDefinition {
             ("base_url", self.base_url.is_some(), own),
             ("script", self.script.is_some(), own),
             ("fallback", !self.fallbacks.is_empty(), own),
-            ("mode", self.mode != AnswerMode::default(), "an engine answers with text"),
+            ("answers", self.answers != AnswerMode::default(), "an engine answers with text"),
             ("data", !self.data.is_empty(), "an engine answers with text"),
             ("signature", self.signature.is_some(), "an engine answers with text"),
             ("output", self.output.is_some(), "an engine answers with text"),

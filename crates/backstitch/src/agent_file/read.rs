@@ -59,7 +59,7 @@ impl AgentFile {
     /// Reads the file of an agent that has so many agents above it.
     fn read_at(path: &Path, depth: usize) -> Result<Self, AgentFileError> {
         let source = TomlSource { file: Some(path), text: &text_of(path)? };
-        let mut definition: AgentDefinition = source.parse()?;
+        let mut definition = parse_definition(&source)?;
         let beside = path.parent().map(Path::to_owned).unwrap_or_default();
         let mut files = vec![path.to_owned()];
         definition
@@ -80,7 +80,7 @@ impl AgentDefinition {
     /// Parses a text. Paths are relative to the current directory.
     pub fn from_toml(text: &str) -> Result<Self, AgentFileError> {
         let source = TomlSource { file: None, text };
-        let mut definition: Self = source.parse()?;
+        let mut definition = parse_definition(&source)?;
         definition
             .resolve(Path::new(""), &mut Vec::new(), 0)
             .and_then(|()| definition.check())
@@ -192,6 +192,15 @@ impl DataDefinition {
     pub fn read(name: &str, path: &Path) -> Result<Self, AgentFileError> {
         Ok(Self { value: Some(json_in(path, ["data", name])?), file: None })
     }
+}
+
+/// Parses a definition. A key with an earlier name is refused, and the error has its name of today.
+fn parse_definition(source: &TomlSource<'_>) -> Result<AgentDefinition, AgentFileError> {
+    if source.parse::<toml::Table>()?.contains_key("mode") {
+        let message = "the form of the answers has the name `answers`: write `answers = \"lisp\"`";
+        return Err(source.located(Problem::new(["mode"], message).into()));
+    }
+    source.parse()
 }
 
 /// Resolves a path of a sandbox: `~` is the home directory, other paths are relative to the file.

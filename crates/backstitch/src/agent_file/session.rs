@@ -99,6 +99,7 @@ impl AgentDefinition {
             Some(_) => return Err(refused("the session was recorded by a newer version: use that version")),
             None => fields = upcast(fields),
         }
+        rename_answers(&mut fields);
         serde_json::from_value(Value::Object(fields)).map_err(|error| {
             refused(&format!("the recorded definition of the session cannot be read: {error}"))
         })
@@ -165,6 +166,23 @@ fn upcast(mut old: Map<String, Value>) -> Map<String, Value> {
     }
     fields.append(&mut old);
     fields
+}
+
+/// Gives the form of the answers its name of today, also in sub-agents. It was called `mode`, which is the name of something
+/// else now.
+fn rename_answers(fields: &mut Map<String, Value>) {
+    let is_form = |value: &Value| matches!(value.as_str(), Some("tools" | "lisp"));
+    if fields.get("mode").is_some_and(is_form)
+        && let Some(form) = fields.remove("mode")
+    {
+        fields.insert("answers".to_owned(), form);
+    }
+    let sub_agents = fields.get_mut("sub_agent").and_then(Value::as_array_mut);
+    for sub_agent in sub_agents.into_iter().flatten() {
+        if let Some(Value::Object(agent)) = sub_agent.get_mut("agent") {
+            rename_answers(agent);
+        }
+    }
 }
 
 #[cfg(test)]

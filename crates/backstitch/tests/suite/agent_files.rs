@@ -1,6 +1,8 @@
 //! Agent files: parsing, errors, and the agents that are built from them.
 
-use backstitch::agent_file::{AgentDefinition, AgentFileError, BuildOptions, ModelProvider, ToolChoice};
+use backstitch::agent_file::{
+    AgentDefinition, AgentFileError, AnswerMode, BuildOptions, ModelProvider, ToolChoice,
+};
 use backstitch::budget::Limits;
 use backstitch::journal::Effect;
 use backstitch::ports::Sandbox;
@@ -160,6 +162,17 @@ fn definitions_of_older_versions_are_read() {
     assert_eq!(definition.workspace.path.as_deref(), Some("/files".as_ref()));
     assert_eq!((definition.shell.effect, definition.max_turns), (Effect::Workspace, Some(7)));
     assert_eq!(definition.script.unwrap().replies.len(), 1);
+    // The form of the answers had another name.
+    let inner = json!({"mode": "lisp", "signature": "{count :int}"});
+    let old = json!({
+        "v": 1, "mode": "lisp", "model": "openai:m",
+        "sub_agent": [{"name": "count", "description": "Counts.", "agent": inner}],
+    });
+    let definition = AgentDefinition::from_recorded(&old).unwrap();
+    let of_sub_agent = definition.sub_agents[0].agent.as_ref().unwrap().answers;
+    assert_eq!([definition.answers, of_sub_agent], [AnswerMode::Lisp; 2]);
+    assert_eq!(definition.to_recorded()["answers"], "lisp");
+    assert_eq!(AgentDefinition::from_recorded(&definition.to_recorded()).unwrap(), definition);
     assert!(AgentDefinition::from_recorded(&json!({"v": 99})).unwrap_err().to_string().contains("newer"));
     assert!(AgentDefinition::from_recorded(&json!(null)).is_err());
 }

@@ -76,7 +76,7 @@ pub(crate) async fn finish(session: &DrivenSession, driven: DriveReport) -> anyh
 /// Prints an answer. A structured one is printed as data, without the text around it.
 pub(crate) fn print_answer(live: &Screen, definition: &AgentDefinition, answer: &FinalAnswer) {
     match &answer.output {
-        Some(output) if definition.output.is_some() || definition.mode == AnswerMode::Lisp => {
+        Some(output) if definition.output.is_some() || definition.answers == AnswerMode::Lisp => {
             live.answer(&format!("{output:#}"), false);
         }
         _ => live.answer(&answer.text, true),

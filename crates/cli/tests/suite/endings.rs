@@ -53,7 +53,7 @@ fn answers_pauses_cancels_and_failures_end_with_ended() {
         (&json!([call]), &["--approve", "ask"], 3, "paused", json!("approval")),
         (&json!([call, call]), &["--budget", "turns=1"], 3, "paused", json!("budget")),
         (&json!([call]), &[], 1, "stopped", json!("script_ended")),
-        (&json!([{"text": "(fail {:why 1})"}]), &["--mode", "lisp"], 1, "failed", Value::Null),
+        (&json!([{"text": "(fail {:why 1})"}]), &["--answers", "lisp"], 1, "failed", Value::Null),
     ];
     for (replies, more, code, outcome, kind) in cases {
         let stage = Stage::new();

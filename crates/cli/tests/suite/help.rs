@@ -128,7 +128,7 @@ fn help_of_run_names_the_options_of_an_agent() {
         "--approve <WHICH>",
         "--max-turns <N>",
         "--budget <LIMITS>",
-        "--mode <MODE>",
+        "--answers <FORM>",
         "--data <NAME=FILE.json>",
         "--signature <TEXT>",
         "--compression <NAME|off>",

@@ -129,6 +129,6 @@ fn an_agent_that_answers_with_programs_keeps_its_own_prompt() {
     let stage = Stage::new();
     write(&stage.path("files/AGENTS.md"), "Sew by hand.");
     let model = scripted(&stage, &json!([{"text": "```clojure\n(return 1)\n```"}]));
-    stage.run(&["run", "Count", "--model", &model, "--mode", "lisp"]).worked_quietly();
+    stage.run(&["run", "Count", "--model", &model, "--answers", "lisp"]).worked_quietly();
     assert_eq!(system_of(&stage), None);
 }

@@ -13,7 +13,7 @@ const LOOK: &str = "I look.\n```clojure\n(def large \"orders worth more than 6\"
 const RETURN: &str = "```clojure\n(return {:count (count large)})\n```";
 
 fn lisp<'a>(data: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let first = ["--mode", "lisp", "--data", data, "--signature", "{count :int}", "--tools", "none"];
+    let first = ["--answers", "lisp", "--data", data, "--signature", "{count :int}", "--tools", "none"];
     first.into_iter().chain(more.iter().copied()).collect()
 }
 
@@ -72,7 +72,7 @@ fn a_program_that_computes_is_interrupted_and_begins_anew() {
     let model =
         Model::new("anthropic", [Said::Text(program), Said::Text("```clojure\n(return {:count 7})\n```")]);
     let more =
-        ["--mode", "lisp", "--signature", "{count :int}", "--tools", "shell", "--shell-effect", "workspace"];
+        ["--answers", "lisp", "--signature", "{count :int}", "--tools", "shell", "--shell-effect", "workspace"];
     let child = stage.command(&as_slices(&Stage::asking("anthropic", &model, &more))).spawn().unwrap();
     let has_called = || stage.run(&["log", "--all", "--json"]).output.contains("call_finished");
     wait_until("the end of its call", || stage.path("started").exists() && has_called());
@@ -99,7 +99,7 @@ fn interrupted_in_a_call(end: impl FnOnce(Child)) {
 ```"#;
     let model = Model::new("anthropic", [Said::Text(program)]);
     let more =
-        ["--mode", "lisp", "--signature", "{count :int}", "--tools", "shell", "--shell-effect", "workspace"];
+        ["--answers", "lisp", "--signature", "{count :int}", "--tools", "shell", "--shell-effect", "workspace"];
     let child = stage.command(&as_slices(&Stage::asking("anthropic", &model, &more))).spawn().unwrap();
     wait_until("the third call", || stage.path("again").exists());
     end(child);
@@ -173,7 +173,7 @@ fn an_agent_file_has_the_same_keys() {
         "agent.toml",
         r#"
 model = "scripted:script.toml"
-mode = "lisp"
+answers = "lisp"
 signature = "{count :int}"
 compression = { strategy = "single_user_coalesced", println_limit = 5 }
 tools = []
@@ -184,19 +184,20 @@ orders = { file = "orders.json" }
     let answer = stage.run(&["run", "Count the large of {{orders.0.id}}", "--agent", &file]).worked_quietly();
     assert_eq!(serde_json::from_str::<Value>(&answer).unwrap(), json!({"count": 2}));
     let wrong: &[(&str, &str)] = &[
-        ("mode = 'lips'", "did you mean `lisp`?"),
+        ("answers = 'lips'", "did you mean `lisp`?"),
+        ("name = 'x'\nmode = 'lisp'", "agent.toml:2: mode: the form of the answers has the name `answers`"),
         ("signature = '{count :int}'", "signature: this is for agents that answer with programs"),
-        ("mode = 'lisp'\nsignature = '{count'", "agent.toml:2: signature: "),
-        ("mode = 'lisp'\ncompression = 'tirm'", "agent.toml:2: compression: "),
-        ("mode = 'lisp'\n[data]\norders = { file = 'none.json' }", "agent.toml:3: data.orders: "),
+        ("answers = 'lisp'\nsignature = '{count'", "agent.toml:2: signature: "),
+        ("answers = 'lisp'\ncompression = 'tirm'", "agent.toml:2: compression: "),
+        ("answers = 'lisp'\n[data]\norders = { file = 'none.json' }", "agent.toml:3: data.orders: "),
         ("compression = 'single_user_coalesced'", "compression: "),
         (
-            "mode = 'lisp'\ncompression = { errors = 'all' }",
+            "answers = 'lisp'\ncompression = { errors = 'all' }",
             "expected one of `keep`, `last`, `until_recovered`",
         ),
-        ("mode = 'lisp'\n[data]\norders = 5", "{ file = \"FILE.json\" }"),
-        ("mode = 'lisp'\n[data.'a b']\nvalue = 5", "data.a b: \"a b\" is not a name for data"),
-        ("mode = 'lisp'\nmax_turns = 0", "agent.toml:2: max_turns: "),
+        ("answers = 'lisp'\n[data]\norders = 5", "{ file = \"FILE.json\" }"),
+        ("answers = 'lisp'\n[data.'a b']\nvalue = 5", "data.a b: \"a b\" is not a name for data"),
+        ("answers = 'lisp'\nmax_turns = 0", "agent.toml:2: max_turns: "),
     ];
     for (text, words) in wrong {
         let file = stage.write("agent.toml", text);
@@ -220,7 +221,7 @@ fn turns_are_shown_in_full_and_do_not_steer_the_terminal() {
         "(return {:all (range 2000) :_key \"for people\"})",
     ];
     let model = script(&stage, programs.map(str::to_owned));
-    let arguments = ["run", "x", "--mode", "lisp", "--tools", "read_file", "--model", &model];
+    let arguments = ["run", "x", "--answers", "lisp", "--tools", "read_file", "--model", &model];
     stage.run(&arguments).worked_quietly();
     let shown = stage.run(&["show", "--turns"]).worked();
     assert!(shown.contains("  | red: \\u001b[31m\n") && !shown.contains('\u{1b}'), "{shown}");
@@ -243,7 +244,7 @@ fn a_program_that_has_not_ended_is_shown() {
     let stage = Stage::new();
     let model = script(&stage, ["(tool/shell {:command \"true\"}) (return 1)".to_owned()]);
     let arguments =
-        ["run", "x", "--mode", "lisp", "--tools", "shell", "--approve", "shell", "--model", &model];
+        ["run", "x", "--answers", "lisp", "--tools", "shell", "--approve", "shell", "--model", &model];
     assert_eq!(stage.run(&arguments).code, Some(3));
     let shown = stage.run(&["show", "--turns"]).worked();
     assert!(shown.starts_with("turn 1: has not ended\n    (tool/shell"), "{shown}");
@@ -262,7 +263,7 @@ fn there_are_as_many_turns_as_are_allowed() {
     let silent = (0..24).map(|number| format!("(def x {number})"));
     let model = script(&stage, silent.chain(["(return x)".to_owned()]));
     let run = |turns: &str| {
-        stage.run(&["run", "x", "--mode", "lisp", "--tools", "none", "--max-turns", turns, "--model", &model])
+        stage.run(&["run", "x", "--answers", "lisp", "--tools", "none", "--max-turns", turns, "--model", &model])
     };
     assert_eq!(run("25").worked_quietly(), "23\n");
     let failed = run("1").failed();

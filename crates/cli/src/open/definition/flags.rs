@@ -39,7 +39,7 @@ pub(super) enum Network {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum Mode {
+pub(super) enum AnswerForm {
     /// Text and tool calls.
     Tools,
     /// Programs of the agent language, which call tools.
@@ -96,12 +96,12 @@ pub(crate) struct AgentFlags {
     #[arg(long, value_name = "TEXT")]
     pub(super) system: Option<String>,
     /// Form of the agent's answers. Default: tools.
-    #[arg(long, value_enum)]
-    pub(super) mode: Option<Mode>,
-    /// JSON file that programs read as data/NAME, with --mode lisp. Can be repeated. Default: no data.
+    #[arg(long, value_enum, value_name = "FORM")]
+    pub(super) answers: Option<AnswerForm>,
+    /// JSON file that programs read as data/NAME, with --answers lisp. Can be repeated. Default: no data.
     #[arg(long, value_name = "NAME=FILE.json")]
     pub(super) data: Vec<String>,
-    /// Type of the answer, such as {count :int, items [{id :int}]}, with --mode lisp. Default: any value.
+    /// Type of the answer, such as {count :int, items [{id :int}]}, with --answers lisp. Default: any value.
     #[arg(long, value_name = "TEXT")]
     pub(super) signature: Option<String>,
     /// Strategy that shortens earlier turns in requests: on, off, or a name. Default: on for programs, off

@@ -8,7 +8,7 @@ use backstitch::ports::{Sandbox, SandboxMode, SandboxSockets};
 use backstitch::stores::StoreAddress;
 use serde_json::Value;
 
-use super::flags::{AgentFlags, Mode, ModelNeed, Network, ShellEffect, Sockets};
+use super::flags::{AgentFlags, AnswerForm, ModelNeed, Network, ShellEffect, Sockets};
 use crate::common::Common;
 use crate::config::{ApproveSetting, Config, provider_address, user_directory};
 use crate::error::{CommandError, ErrorCode};
@@ -168,7 +168,7 @@ impl AgentFlags {
         let is_off = config.strongest(|settings| settings.instructions) == Some(false);
         // An engine has its own instructions, and reads those of the project itself.
         let has_own = has_own || definition.engine.is_some();
-        if has_own || is_off || definition.mode == AnswerMode::Lisp {
+        if has_own || is_off || definition.answers == AnswerMode::Lisp {
             return Ok(());
         }
         let directory = definition.workspace.path.as_deref();
@@ -183,10 +183,10 @@ impl AgentFlags {
 
     /// Applies the flags about answers, data and compression.
     fn answering(&self, definition: &mut AgentDefinition) -> anyhow::Result<()> {
-        if let Some(mode) = self.mode {
-            definition.mode = match mode {
-                Mode::Tools => AnswerMode::Tools,
-                Mode::Lisp => AnswerMode::Lisp,
+        if let Some(form) = self.answers {
+            definition.answers = match form {
+                AnswerForm::Tools => AnswerMode::Tools,
+                AnswerForm::Lisp => AnswerMode::Lisp,
             };
         }
         for given in &self.data {

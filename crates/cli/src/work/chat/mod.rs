@@ -30,7 +30,7 @@ use prompt::{Prompt, TypedLine};
 pub(crate) struct Chat {
     /// Session to continue: its id, or at least 4 characters of its beginning or end. Default: a new session.
     #[arg(conflicts_with_all = [
-        "agent", "system", "mode", "data", "signature", "compression", "tools", "approve", "shell_effect",
+        "agent", "system", "answers", "data", "signature", "compression", "tools", "approve", "shell_effect",
         "max_turns", "workspace", "isolated",
     ])]
     session: Option<String>,

@@ -151,7 +151,7 @@ fn a_follow_up_continues_the_conversation_of_the_engine() {
 fn settings_that_cannot_apply_are_refused_with_their_line() {
     let stage = stage();
     for (more, key) in [
-        ("mode = \"lisp\"", "mode"),
+        ("answers = \"lisp\"", "answers"),
         ("compression = true", "compression"),
         ("model = \"openai:m\"", "model"),
         ("window = 5000", "window"),
