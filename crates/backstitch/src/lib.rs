@@ -166,8 +166,8 @@
 
 #[doc(inline)]
 pub use backstitch_core::{
-    approval, budget, code, digest, execution, extra, id, journal, json, machine, message, mode, object, ports,
-    prompt, redaction, rng, secrets, session, slices, storable, time, tool, view,
+    approval, budget, code, digest, execution, extra, id, journal, json, machine, message, mode, object,
+    ports, prompt, redaction, rng, secrets, session, slices, storable, time, tool, view,
 };
 
 #[doc(no_inline)]
@@ -220,8 +220,8 @@ pub mod host {
         RequestReplay, ResolvedPoint, Resume, Runtime, SNAPSHOT_INTERVAL, SandboxGap, SandboxSupport,
         SessionFiles, SessionHolder, Task, ToolRunner, UnreadableSession, call_arguments, check_arguments,
         describe, entropy, find_call, fold_view, fresh_ids, has_namespaces, has_supervisor, hide_secrets,
-        load_view, locate, message_text, observed_agent, observed_origin, observed_prompt_id, one_line, probe,
-        read_records, readable_message, reason_word, resolve_writable, set_supervisor, undoable_apply,
+        load_view, locate, message_text, observed_agent, observed_origin, observed_prompt_id, one_line,
+        probe, read_records, readable_message, reason_word, resolve_writable, set_supervisor, undoable_apply,
         unfinished, with_content,
     };
     #[cfg(unix)]

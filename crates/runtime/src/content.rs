@@ -62,10 +62,7 @@ pub async fn with_content(store: &dyn Store, message: &InnerMessage) -> Result<I
 /// understands is not fetched. Content that is missing or damaged stays a reference, which [`message_text`] describes.
 ///
 /// [`message_text`]: crate::message_text
-pub async fn readable_message(
-    store: &dyn Store,
-    message: &Arc<InnerMessage>,
-) -> Result<Arc<InnerMessage>> {
+pub async fn readable_message(store: &dyn Store, message: &Arc<InnerMessage>) -> Result<Arc<InnerMessage>> {
     let wanted = message.message.object_refs();
     if wanted.is_empty() {
         return Ok(message.clone());
@@ -74,7 +71,11 @@ pub async fn readable_message(
     for id in wanted {
         match content_of(store.object(id).await) {
             Ok(found) => contents.extend(found.map(|content| (id, content))),
-            Err(StoreError::MissingObject { .. } | StoreError::DamagedObject { .. }) => {}
+            Err(
+                StoreError::MissingObject { .. }
+                | StoreError::DamagedObject { .. }
+                | StoreError::Pruned { .. },
+            ) => {}
             Err(error) => return Err(error.into()),
         }
     }

@@ -116,7 +116,8 @@ mod tests {
         ] {
             assert!(lines.contains(part), "{part}: {lines}");
         }
-        let line = sandbox_line(&Sandbox { read: vec!["/keys".into()], ..Sandbox::workspace().hide("/vault") });
+        let line =
+            sandbox_line(&Sandbox { read: vec!["/keys".into()], ..Sandbox::workspace().hide("/vault") });
         assert!(line.contains("read [\"/keys\"]") && !line.contains("vault"), "{line}");
     }
 }

@@ -108,7 +108,9 @@ impl Shell {
         if !is_confined {
             // There is nothing that a command could need.
             let spec = Arc::make_mut(&mut tool.spec);
-            if let Some(properties) = spec.parameters.get_mut("properties").and_then(|all| all.as_object_mut()) {
+            if let Some(properties) =
+                spec.parameters.get_mut("properties").and_then(|all| all.as_object_mut())
+            {
                 properties.remove(NEEDS);
             }
         }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use backstitch::prelude::*;
+use backstitch::{RewindScope, RewoundFiles};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
@@ -153,7 +154,9 @@ fn operations_open_the_recorded_directory() {
         let run = runtime.resume(session, &agent).await.unwrap();
         assert_eq!(run.answer::<String>().await.unwrap(), "Done.");
         std::fs::write(&bill, "by hand").unwrap();
-        runtime.restore(session, PointSpec::Start, [FilePath::root()]).await.unwrap();
+        let scope = RewindScope { files: RewoundFiles::All, ..RewindScope::default() };
+        let all = RewindOptions { scope, ..RewindOptions::default() };
+        runtime.restore_with(session, PointSpec::Start, [FilePath::root()], all).await.unwrap();
         assert!(!bill.exists());
         runtime.undo(session).await.unwrap();
         assert_eq!(std::fs::read_to_string(&bill).unwrap(), "by hand");
@@ -166,7 +169,8 @@ fn operations_open_the_recorded_directory() {
         ];
         assert_eq!(codes, ["workspace_gone"; 2]);
         assert!(!shop.exists());
-        runtime.rewind_with(session, PointSpec::Start, RewindOptions::within(&*moved)).await.unwrap();
+        let all = RewindOptions { scope, ..RewindOptions::within(&*moved) };
+        runtime.rewind_with(session, PointSpec::Start, all).await.unwrap();
         assert!(!moved.join("bill.txt").exists());
     });
 }

@@ -10,7 +10,7 @@ use backstitch::host::interrupted_applies;
 use backstitch::ports::{ClaimMode, MovedBranch, Owner, UncoveredReason};
 use backstitch::prelude::*;
 use backstitch::report::{ApplyReport, FileRestoreReport};
-use backstitch::{ApplyOptions, WorkspaceSpec};
+use backstitch::{ApplyOptions, RewindScope, RewoundFiles, WorkspaceSpec};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -209,7 +209,9 @@ async fn excludes_of_an_agent_in_rust_hold_for_every_later_operation() {
     again.outcome().await.unwrap();
     assert!(place.runtime().view(session).await.unwrap().excludes().is_empty());
     place.write("shop/later.log", "by hand");
-    place.runtime().rewind(session, PointSpec::Start).await.unwrap();
+    let scope = RewindScope { files: RewoundFiles::All, ..RewindScope::default() };
+    let all = RewindOptions { scope, ..RewindOptions::default() };
+    place.runtime().rewind_with(session, PointSpec::Start, all).await.unwrap();
     assert_eq!(place.read("shop/later.log"), None);
 }
 

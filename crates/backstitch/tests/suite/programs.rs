@@ -6,6 +6,7 @@ use std::path::Path;
 use backstitch::host::{ObservedPrompt, OutsideCall};
 use backstitch::journal::{EvaluationOutcome, Note};
 use backstitch::prelude::*;
+use backstitch::{RewindScope, RewoundFiles};
 use serde_json::{Map, Value};
 use tempfile::TempDir;
 
@@ -68,7 +69,13 @@ async fn the_reports_of_a_program_are_recorded() {
     opened.release().await.unwrap();
     drop(opened);
     assert_eq!(runtime.status(session).await.unwrap(), SessionStatus::Idle);
+    // No call has reported the change, so it may be that of a person.
     runtime.rewind(session, PointSpec::Start).await.unwrap();
+    assert!(shop.join("coat.txt").exists());
+    runtime.undo(session).await.unwrap();
+    let scope = RewindScope { files: RewoundFiles::All, ..RewindScope::default() };
+    let options = RewindOptions { scope, ..RewindOptions::default() };
+    runtime.rewind_with(session, PointSpec::Start, options).await.unwrap();
     assert!(!shop.join("coat.txt").exists(), "the change is a part of the history");
 }
 

@@ -221,9 +221,7 @@ async fn a_command_records_the_paths_that_it_changed() {
             (changed.path.as_str(), changed.change, bytes)
         })
         .collect();
-    let expected = [
-        ("a.txt", ChangeKind::Modified, [Some(4), Some(9)]),
-        ("b.txt", ChangeKind::Added, [None, Some(6)]),
-    ];
+    let expected =
+        [("a.txt", ChangeKind::Modified, [Some(4), Some(9)]), ("b.txt", ChangeKind::Added, [None, Some(6)])];
     assert_eq!(listed, expected);
 }

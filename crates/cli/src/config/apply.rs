@@ -35,7 +35,8 @@ impl Config {
         definition.sandbox = definition.sandbox.take().or_else(sandbox);
         // What the user hides is hidden from every agent.
         if let Some(limits) = definition.sandbox.as_mut().filter(|limits| !limits.is_off()) {
-            let hidden = self.layers().flat_map(|layer| layer.settings.sandbox.iter().flat_map(|own| &own.hide));
+            let hidden =
+                self.layers().flat_map(|layer| layer.settings.sandbox.iter().flat_map(|own| &own.hide));
             limits.hide.extend(hidden.cloned());
         }
         definition.max_turns = definition.max_turns.or_else(|| self.strongest(|settings| settings.max_turns));

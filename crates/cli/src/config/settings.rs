@@ -112,9 +112,10 @@ impl Settings {
 
     /// Resolves paths: `~/` is the home directory, and others are relative to the directory of the file.
     pub(super) fn resolve(&mut self, directory: &Path) {
-        let places = self.sandbox.iter_mut().flat_map(|sandbox| {
-            sandbox.write.iter_mut().chain(&mut sandbox.hide).chain(&mut sandbox.read)
-        });
+        let places = self
+            .sandbox
+            .iter_mut()
+            .flat_map(|sandbox| sandbox.write.iter_mut().chain(&mut sandbox.hide).chain(&mut sandbox.read));
         let store = self.store.iter_mut().filter(|store| StoreAddress::new(store).path().is_some());
         for path in self.agent.iter_mut().chain(store).chain(places) {
             *path = resolved(directory, path);

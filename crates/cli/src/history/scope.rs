@@ -47,11 +47,7 @@ impl ScopeArguments {
         });
         RewindScope {
             files: if self.all_files { RewoundFiles::All } else { RewoundFiles::Own },
-            conflicts: if self.force {
-                ReversalConflicts::TakeTarget
-            } else {
-                ReversalConflicts::LeaveAlone
-            },
+            conflicts: if self.force { ReversalConflicts::TakeTarget } else { ReversalConflicts::LeaveAlone },
             only,
             dry_run: self.dry_run,
         }

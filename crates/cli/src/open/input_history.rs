@@ -51,7 +51,8 @@ pub(crate) fn rewrite(
     }
     if changed > 0 && mode == ErasureMode::Now {
         let temporary = path.with_extension(format!("{}", std::process::id()));
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
         file.write_all(kept.as_bytes())?;
         file.sync_all()?;
         fs::rename(&temporary, path)?;

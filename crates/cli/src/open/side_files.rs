@@ -70,7 +70,8 @@ impl SideFile {
 
     fn change(self, path: PathBuf, entries: io::Result<usize>) -> anyhow::Result<Option<SideFileChange>> {
         let kind = self.name();
-        let entries = entries.with_context(|| format!("the {kind} in {} cannot be changed", path.display()))?;
+        let entries =
+            entries.with_context(|| format!("the {kind} in {} cannot be changed", path.display()))?;
         Ok((entries > 0).then_some(SideFileChange { kind, path, entries }))
     }
 }

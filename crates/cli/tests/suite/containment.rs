@@ -111,7 +111,10 @@ fn where_files_cannot_be_limited_a_person_is_asked_by_default() {
         (is_asked, errors)
     };
     let (is_asked, errors) = asked(&[], "", "");
-    assert!(is_asked && errors.contains("no Landlock") && errors.contains("you are asked before"), "{errors}");
+    assert!(
+        is_asked && errors.contains("no Landlock") && errors.contains("you are asked before"),
+        "{errors}"
+    );
     // What was chosen holds.
     for (more, agent, settings) in [
         (&["--approve", "auto"][..], "", ""),

@@ -158,7 +158,7 @@ fn a_rewind_names_the_files_that_it_restores() {
     stage.run(&["run", "Do it", "--model", &model]).worked_quietly();
     let session = stage.json(&["ls"])["session"].as_str().unwrap().to_owned();
     edit(&stage);
-    let ran = stage.run(&["rewind", &session, "start"]);
+    let ran = stage.run(&["rewind", &session, "start", "--all-files"]);
     assert_eq!(files(&stage), [some("old\n"), None, None]);
     check_report_and_undo(&stage, &ran.output);
     let restored = stage.json(&["undo", &session])["restored"][0].clone();

@@ -71,8 +71,16 @@ fn a_program_that_computes_is_interrupted_and_begins_anew() {
 ```"#;
     let model =
         Model::new("anthropic", [Said::Text(program), Said::Text("```clojure\n(return {:count 7})\n```")]);
-    let more =
-        ["--answers", "lisp", "--signature", "{count :int}", "--tools", "shell", "--shell-effect", "workspace"];
+    let more = [
+        "--answers",
+        "lisp",
+        "--signature",
+        "{count :int}",
+        "--tools",
+        "shell",
+        "--shell-effect",
+        "workspace",
+    ];
     let child = stage.command(&as_slices(&Stage::asking("anthropic", &model, &more))).spawn().unwrap();
     let has_called = || stage.run(&["log", "--all", "--json"]).output.contains("call_finished");
     wait_until("the end of its call", || stage.path("started").exists() && has_called());
@@ -98,8 +106,16 @@ fn interrupted_in_a_call(end: impl FnOnce(Child)) {
 (return {:count 3})
 ```"#;
     let model = Model::new("anthropic", [Said::Text(program)]);
-    let more =
-        ["--answers", "lisp", "--signature", "{count :int}", "--tools", "shell", "--shell-effect", "workspace"];
+    let more = [
+        "--answers",
+        "lisp",
+        "--signature",
+        "{count :int}",
+        "--tools",
+        "shell",
+        "--shell-effect",
+        "workspace",
+    ];
     let child = stage.command(&as_slices(&Stage::asking("anthropic", &model, &more))).spawn().unwrap();
     wait_until("the third call", || stage.path("again").exists());
     end(child);
@@ -263,7 +279,18 @@ fn there_are_as_many_turns_as_are_allowed() {
     let silent = (0..24).map(|number| format!("(def x {number})"));
     let model = script(&stage, silent.chain(["(return x)".to_owned()]));
     let run = |turns: &str| {
-        stage.run(&["run", "x", "--answers", "lisp", "--tools", "none", "--max-turns", turns, "--model", &model])
+        stage.run(&[
+            "run",
+            "x",
+            "--answers",
+            "lisp",
+            "--tools",
+            "none",
+            "--max-turns",
+            turns,
+            "--model",
+            &model,
+        ])
     };
     assert_eq!(run("25").worked_quietly(), "23\n");
     let failed = run("1").failed();

@@ -17,7 +17,9 @@ const CTRL_Q: &str = "\u{11}";
 
 /// Returns numbered lines with about this many bytes.
 fn lines(bytes: usize) -> String {
-    (0..bytes / 50).map(|number| format!("line {number:07} of a long answer, with some more text\n")).collect()
+    (0..bytes / 50)
+        .map(|number| format!("line {number:07} of a long answer, with some more text\n"))
+        .collect()
 }
 
 #[test]
@@ -39,7 +41,10 @@ fn texts_above_64_kib_are_shown_like_others() {
     let json = stage.json(&["show", &session]).to_string();
     assert!(json.contains("line 0001999 of a long answer"), "{} bytes", json.len());
     let log = stage.run(&["log", &session]).worked();
-    assert!(log.contains("turn 1: line 0000000 of a long answer") && log.contains("asked: Sew. line"), "{log}");
+    assert!(
+        log.contains("turn 1: line 0000000 of a long answer") && log.contains("asked: Sew. line"),
+        "{log}"
+    );
     let last = stage.run(&["log", &session, "--all", "--json"]).worked();
     assert!(last.contains("turn 1: line 0000000"), "{last}");
 
@@ -72,15 +77,23 @@ fn print_on_stopped_terminal(more: &[&str]) -> (String, String) {
 #[test]
 fn a_terminal_that_was_stopped_shows_the_whole_answer() {
     let (answer, printed) = print_on_stopped_terminal(&[]);
-    assert!(printed.contains(&answer), "{} of {} lines", printed.matches("of a long").count(), answer.lines().count());
-    assert_eq!(printed.matches("of a long answer").count(), answer.lines().count(), "no line is printed twice");
+    assert!(
+        printed.contains(&answer),
+        "{} of {} lines",
+        printed.matches("of a long").count(),
+        answer.lines().count()
+    );
+    assert_eq!(
+        printed.matches("of a long answer").count(),
+        answer.lines().count(),
+        "no line is printed twice"
+    );
 }
 
 #[test]
 fn pieces_for_a_program_that_was_stopped_have_no_hole() {
     let (answer, printed) = print_on_stopped_terminal(&["--json"]);
-    let events: Vec<Value> =
-        printed.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let events: Vec<Value> = printed.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let named = |name: &'static str| events.iter().filter(move |event| event["event"] == name);
     let pieces: String = named("text").filter_map(|event| event["text"].as_str()).collect();
     assert!(pieces == answer, "{} of {} bytes", pieces.len(), answer.len());

@@ -89,7 +89,8 @@ fn a_command_that_needs_more_waits_for_a_person_and_then_has_it() {
     }
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let command = format!("cat ~/.ssh/id > key; bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}' && touch reached");
+    let command =
+        format!("cat ~/.ssh/id > key; bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}' && touch reached");
     let stage = Stage::confined();
     let home = stage.path("person");
     std::fs::create_dir_all(home.join(".ssh")).unwrap();

@@ -175,7 +175,10 @@ fn a_whole_tree_is_restored_and_the_conversation_stays() {
     std::fs::create_dir_all(stage.path("files/mine/empty")).unwrap();
     let before = calls(&stage, &session).len();
     stage.json(&["restore", ".", "--from", "turn:1", "--session", &session]);
-    assert!(!stage.path("files/src").exists() && stage.path("files/mine/empty").is_dir(), "a directory of a person");
+    assert!(
+        !stage.path("files/src").exists() && stage.path("files/mine/empty").is_dir(),
+        "a directory of a person"
+    );
     stage.run(&["undo", &session]).worked_quietly();
     let done = stage.json(&["restore", ".", "--from", "turn:1", "--session", &session, "--all-files"]);
     assert!(done["files"].to_string().contains("src/b.txt"), "{done}");

@@ -141,9 +141,30 @@ mod tests {
         assert_eq!(parts("a 1 | b && c || d; e\nf"), Some(vec_of(&["a+1", "b", "c", "d", "e", "f"])));
         assert_eq!(parts("a|b;c"), Some(vec_of(&["a", "b", "c"])));
         for other in [
-            "a &", "a & b", "a |& b", "a ||| b", "a &&& b", "a ;; b", "a |", "| a", "a; ", "", "a > b", "a < b",
-            "a $(b)", "a `b`", "(a; b)", "{ a; b; }", "if a; then b; fi", "a; A=b c", "a 'b; c", "a '|' b",
-            "a \\; b", "a # b; c", "! a | b", "a <<b\nc\nb",
+            "a &",
+            "a & b",
+            "a |& b",
+            "a ||| b",
+            "a &&& b",
+            "a ;; b",
+            "a |",
+            "| a",
+            "a; ",
+            "",
+            "a > b",
+            "a < b",
+            "a $(b)",
+            "a `b`",
+            "(a; b)",
+            "{ a; b; }",
+            "if a; then b; fi",
+            "a; A=b c",
+            "a 'b; c",
+            "a '|' b",
+            "a \\; b",
+            "a # b; c",
+            "! a | b",
+            "a <<b\nc\nb",
         ] {
             assert_eq!(parts(other), None, "{other}");
         }

@@ -145,9 +145,8 @@ impl ApprovalRules {
     fn allow_parts(&self, tool: &str, arguments: &Map<String, Value>) -> Option<RuleMatch> {
         let parts = CommandWords::parse_list(arguments.get("command")?.as_str()?)?;
         let rule_of = |part: &CommandWords| {
-            let is_plain = |rule: &&ApprovalRule| {
-                rule.scope.tool().as_str() == tool && !rule.scope.prefix().is_empty()
-            };
+            let is_plain =
+                |rule: &&ApprovalRule| rule.scope.tool().as_str() == tool && !rule.scope.prefix().is_empty();
             self.0.iter().filter(is_plain).find(|rule| {
                 rule.verdict == ApprovalVerdict::Allow
                     && verdict_of(rule, || Some(part), arguments) == Some(ApprovalVerdict::Allow)
@@ -268,7 +267,9 @@ mod tests {
         let shell = |command: &str| verdict(&some, "shell", json!({"command": command}));
         assert_eq!(shell("git status | head -3"), Some(Allow));
         assert_eq!(shell("git status && git status; head x"), Some(Allow));
-        for other in ["git status | sh", "id; git status", "git status | head > x", "git status &", "head $(id)"] {
+        for other in
+            ["git status | sh", "id; git status", "git status | head > x", "git status &", "head $(id)"]
+        {
             assert_eq!(shell(other), None, "{other}");
         }
         assert_eq!(verdict(&some, "shell", json!({"command": "head | head", "input": "x"})), None);
@@ -282,9 +283,8 @@ mod tests {
     #[test]
     fn no_rule_allows_a_command_that_asks_for_rights() {
         let all = rules(&[(Allow, "shell"), (Allow, "shell git push"), (Deny, "shell rm")]);
-        let shell = |command: &str, needs: Value| {
-            verdict(&all, "shell", json!({"command": command, "needs": needs}))
-        };
+        let shell =
+            |command: &str, needs: Value| verdict(&all, "shell", json!({"command": command, "needs": needs}));
         assert_eq!(shell("git push", json!({"network": false, "read": []})), Some(Allow));
         assert_eq!(shell("git push", json!({"network": true})), None);
         assert_eq!(shell("ls", json!({"read": ["/home/tailor/.ssh"]})), None);

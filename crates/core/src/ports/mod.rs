@@ -41,7 +41,10 @@ pub use policy::{
 pub use process::{OutputCaps, ProcessError, ProcessExit, ProcessOutcome, ProcessOutput, ProcessSpec};
 pub use query::{SessionCursor, SessionOrder, SessionPage, SessionQuery, TimeRange};
 pub use reversal::{OwnStep, Reversal, ReversalConflicts, ReversalPlan, ReversedCapture};
-pub use sandbox::{InvalidSandbox, Sandbox, SandboxMode, SandboxRefusal, SandboxSockets, UnknownSandbox, SECRET_PLACES, is_place, CommandNeeds};
+pub use sandbox::{
+    CommandNeeds, InvalidSandbox, SECRET_PLACES, Sandbox, SandboxMode, SandboxRefusal, SandboxSockets,
+    UnknownSandbox, is_place,
+};
 pub use store::{
     ClaimMode, FenceToken, Owner, Process, SavedSnapshot, SessionClaim, Store, check_batch, content_of,
     fetch_large, hydrate,

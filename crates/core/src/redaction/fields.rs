@@ -13,10 +13,11 @@
 use crate::journal::{
     ApplyFinished, ApplyStarted, BudgetCharged, CallFinished, CallStarted, CarriedCall, CarriedEvaluation,
     ChangeCounts, ChangedPath, EvaluationFailure, EvaluationFinished, EvaluationResumed, EvaluationStarted,
-    FileContent, InnerMessage, Note, ObjectRedacted, OmittedFile, PauseResolved, ProcessStarted, ProgramStarted,
-    Provenance, ProviderSidecar, RecordsRedacted, RequestFailed, RequestFinished, RequestStarted,
-    ResourceChanged, SessionCreated, SessionPaused, SessionRewound, SessionStopped, SortedFields, StepFinished,
-    TaskFinished, TurnFinished, WorkspaceIsolated, WorkspaceObserved, WorkspaceRoot,
+    FileContent, InnerMessage, Note, ObjectRedacted, OmittedFile, PauseResolved, ProcessStarted,
+    ProgramStarted, Provenance, ProviderSidecar, RecordsRedacted, RequestFailed, RequestFinished,
+    RequestStarted, ResourceChanged, SessionCreated, SessionPaused, SessionRewound, SessionStopped,
+    SortedFields, StepFinished, TaskFinished, TurnFinished, WorkspaceIsolated, WorkspaceObserved,
+    WorkspaceRoot,
 };
 use crate::message::{MediaPart, Message, OptionCall, OptionResult, Parts, TextPart};
 use crate::session::{StoredChange, StoredSlice};

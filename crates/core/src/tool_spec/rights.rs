@@ -58,9 +58,15 @@ mod tests {
         let asking = json!({"needs": {"network": true}});
         let arguments = asking.as_object().unwrap();
         // A tool without such an argument does not know it.
-        assert_eq!((spec.effect_of(arguments), spec.strongest_effect()), (Effect::Workspace, Effect::Workspace));
+        assert_eq!(
+            (spec.effect_of(arguments), spec.strongest_effect()),
+            (Effect::Workspace, Effect::Workspace)
+        );
         spec.rights_argument = Some("needs".to_owned());
-        assert_eq!((spec.effect_of(arguments), spec.strongest_effect()), (Effect::External, Effect::External));
+        assert_eq!(
+            (spec.effect_of(arguments), spec.strongest_effect()),
+            (Effect::External, Effect::External)
+        );
         let quiet = json!({"needs": {"network": false}});
         assert_eq!(spec.effect_of(quiet.as_object().unwrap()), Effect::Workspace);
         assert!(spec.asks_for_rights(arguments) && !spec.asks_for_rights(quiet.as_object().unwrap()));

@@ -11,11 +11,11 @@ use backstitch_core::journal::{
     AfterFailure, ApplyFinished, ApplyStarted, BudgetCharged, CallChanges, CallFinished, CallStarted,
     CallVerdict, ChangeCounts, ChangeKind, ChangedPath, Decision, Effect, EvaluationFailure,
     EvaluationFinished, EvaluationOutcome, EvaluationResumed, EvaluationStarted, FileContent, Finish,
-    IdempotencyKey, InnerMessage, Note, ObjectRedacted, ObservationCause, OmittedFile, Origin,
-    PauseReason, PauseResolved, Point, Position, ProcessStarted, ProgramStarted,
-    ProviderSidecar, Record, RecordBody, RecordsRedacted, RequestFailed, RequestFinished, RequestStarted,
-    ResourceChanged, Role, SessionCreated, SessionPaused, SessionRewound, SessionStopped, StepFinished,
-    StopReason, TaskFinished, TurnFinished, WorkspaceIsolated, WorkspaceObserved, WorkspaceRoot,
+    IdempotencyKey, InnerMessage, Note, ObjectRedacted, ObservationCause, OmittedFile, Origin, PauseReason,
+    PauseResolved, Point, Position, ProcessStarted, ProgramStarted, ProviderSidecar, Record, RecordBody,
+    RecordsRedacted, RequestFailed, RequestFinished, RequestStarted, ResourceChanged, Role, SessionCreated,
+    SessionPaused, SessionRewound, SessionStopped, StepFinished, StopReason, TaskFinished, TurnFinished,
+    WorkspaceIsolated, WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::message::{Large, PolicyName};
 use backstitch_core::rng::Seed;
@@ -272,7 +272,8 @@ fn call_changes() -> impl Strategy<Value = CallChanges> {
     let kinds = vec![ChangeKind::Added, ChangeKind::Modified, ChangeKind::Mode, ChangeKind::Deleted];
     let content = || option::of((object_id(), option::of(any::<u64>())));
     let paths = (text(), select(kinds), content(), content()).prop_map(|(path, change, before, after)| {
-        let [before, after] = [before, after].map(|of| of.map(|(object, bytes)| FileContent { object, bytes }));
+        let [before, after] =
+            [before, after].map(|of| of.map(|(object, bytes)| FileContent { object, bytes }));
         ChangedPath { path, change, before, after }
     });
     let counts = any::<[u64; 4]>().prop_map(|[added, modified, mode, deleted]| {

@@ -24,7 +24,10 @@ pub fn diff(
     to: WorkspaceRoot,
 ) -> Result<Vec<PathChange>, WorkspaceError> {
     let differences = find(objects, from, to)?;
-    Ok(differences.iter().map(|found| PathChange { path: shown(&found.path), change: found.change }).collect())
+    Ok(differences
+        .iter()
+        .map(|found| PathChange { path: shown(&found.path), change: found.change })
+        .collect())
 }
 
 /// Lists the differences between two roots as a call records them, with the contents on both sides. Paths

@@ -17,11 +17,12 @@ use backstitch_core::journal::{
 };
 use backstitch_core::object::Object;
 use backstitch_core::ports::{
-    OwnStep, Reversal, ReversalConflicts, ReversalPlan, ReversedCapture, Store, Workspace,
+    OwnStep, Reversal, ReversalConflicts, ReversalPlan, ReversedCapture, Store, StoreError, Workspace,
 };
 
 use crate::error::{Result, RuntimeError};
 use crate::live::{LiveSession, blocking, load_view, read_records, recorded};
+use crate::observed::is_boundary;
 use crate::point::PointSpec;
 
 /// What a rewind moves.
@@ -226,6 +227,8 @@ fn own_steps(
                     add(Some(found), known);
                     started.clear();
                 } else {
+                    // What changes while a guarded command runs is its work: it reports nothing itself.
+                    add(known.filter(|_| is_boundary(observed)), Some(found));
                     known = Some(found);
                 }
             }
@@ -262,8 +265,10 @@ async fn stored_steps(
 
 async fn is_stored(store: &dyn Store, files: WorkspaceRevision) -> Result<bool> {
     for object in [files.root.tree, files.root.manifest].into_iter().chain(files.coverage) {
-        if store.object(object).await?.is_none() {
-            return Ok(false);
+        match store.object(object).await {
+            Ok(Some(_)) => {}
+            Ok(None) | Err(StoreError::Pruned { .. }) => return Ok(false),
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(true)
@@ -271,6 +276,7 @@ async fn is_stored(store: &dyn Store, files: WorkspaceRevision) -> Result<bool> 
 
 #[cfg(test)]
 mod tests {
+    use backstitch_core::extra::Extra;
     use backstitch_core::journal::{CallFinished, SessionRewound, WorkspaceObserved};
     use backstitch_core::object::ObjectId;
     use backstitch_core::time::Timestamp;
@@ -316,6 +322,17 @@ mod tests {
         let bodies = vec![succeeded(2), observed(3, ObservationCause::Drifted), succeeded(4)];
         let since = StepsSince::Position(Position::new(10));
         assert_eq!(steps(since, bodies), [(1, 2), (3, 4)]);
+    }
+
+    #[test]
+    fn what_changes_while_a_guarded_command_runs_is_a_step() {
+        let mark = serde_json::Map::from_iter([("outside".to_owned(), "added a".into())]);
+        let boundary = WorkspaceObserved {
+            extra: Extra::try_from(mark).unwrap(),
+            ..WorkspaceObserved::new(root(2), ObservationCause::Drifted)
+        };
+        let since = StepsSince::Position(Position::new(10));
+        assert_eq!(steps(since, vec![boundary.into(), observed(3, ObservationCause::Drifted)]), [(1, 2)]);
     }
 
     #[test]

@@ -83,11 +83,7 @@ impl LiveSession {
 
     /// Restores single files and directories to their state at a point. A path that did not exist there is removed. The
     /// root restores all files that the session changed since. State and conversation stay as they are.
-    pub async fn restore_files(
-        &self,
-        point: &PointSpec,
-        paths: Vec<FilePath>,
-    ) -> Result<RewindReport> {
+    pub async fn restore_files(&self, point: &PointSpec, paths: Vec<FilePath>) -> Result<RewindReport> {
         self.restore_files_within(point, paths, RewindScope::default()).await
     }
 

@@ -100,11 +100,7 @@ impl RewindReport {
 
 impl LiveSession {
     /// Rewinds to a point: state, resources, conversation, and the files that the session changed.
-    pub async fn rewind(
-        &self,
-        point: &PointSpec,
-        reason: Option<String>,
-    ) -> Result<RewindReport> {
+    pub async fn rewind(&self, point: &PointSpec, reason: Option<String>) -> Result<RewindReport> {
         self.rewind_within(point, reason, RewindScope::default()).await
     }
 

@@ -55,11 +55,7 @@ impl LiveSession {
     }
 
     /// Like [`undo_within`](Self::undo_within), for a call of a caller outside.
-    pub(crate) async fn undo_for(
-        &self,
-        call: Option<CallId>,
-        scope: RewindScope,
-    ) -> Result<RewindReport> {
+    pub(crate) async fn undo_for(&self, call: Option<CallId>, scope: RewindScope) -> Result<RewindReport> {
         let rewinds = self.settled_rewinds().await?;
         let mut stacks = UndoStacks::default();
         rewinds.iter().for_each(|(at, rewound)| stacks.add(*at, rewound));

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use backstitch_core::journal::{
-    CallChanges, ObservationCause, Position, RecordBody, SessionRewound, WorkspaceObserved, WorkspaceRevision,
-    WorkspaceRoot,
+    CallChanges, ObservationCause, Position, RecordBody, SessionRewound, WorkspaceObserved,
+    WorkspaceRevision, WorkspaceRoot,
 };
 use backstitch_core::object::Object;
 use backstitch_core::ports::{
@@ -169,10 +169,7 @@ impl LiveSession {
 
     /// Returns the files to restore for a rewind that was interrupted, and their objects that are not stored. What others
     /// changed since the rewind stays. All files are restored in a fork, and where none are left.
-    async fn owed_target(
-        &self,
-        owed: WorkspaceRevision,
-    ) -> Result<(WorkspaceRevision, Vec<Object>)> {
+    async fn owed_target(&self, owed: WorkspaceRevision) -> Result<(WorkspaceRevision, Vec<Object>)> {
         let whole = (owed, Vec::new());
         let rewound = self.latest_rewind().await?.map(|(_, rewound)| rewound);
         let rewound = rewound.filter(|rewound| rewound.root == Some(owed.root));

@@ -65,6 +65,11 @@ impl ObservedSession {
     }
 }
 
+/// Whether a record is a boundary of a program that reports nothing, so that the program may have made the changes before it.
+pub(crate) fn is_boundary(observed: &WorkspaceObserved) -> bool {
+    observed.extra.get(FIELD).is_some()
+}
+
 fn extra(changes: &[PathChange], remark: Option<&str>) -> Extra {
     let files: Vec<Value> = changes
         .iter()

@@ -36,6 +36,7 @@ use backstitch_core::object::Object;
 use backstitch_core::view::{Call, CallStatus, JournalView};
 use serde_json::{Map, Value};
 
+pub(crate) use boundary::is_boundary;
 pub use boundary::{ObservedBoundary, changes_line};
 use record::observed_call_id;
 pub use record::{
@@ -256,7 +257,8 @@ impl ObservedSession {
         let Some(mut seen) = self.capture().await? else { return Ok(None) };
         let view = self.live.view().await;
         let open = view.calls().filter(|call| call.is_open());
-        let roots: HashSet<WorkspaceRoot> = open.filter_map(|call| call.intent.as_ref()?.record.root).collect();
+        let roots: HashSet<WorkspaceRoot> =
+            open.filter_map(|call| call.intent.as_ref()?.record.root).collect();
         for before in roots {
             let after = Some(seen.files.root);
             let changes = self.live.changes_between(Some(before), after, &seen.objects).await?;

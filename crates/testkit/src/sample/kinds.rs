@@ -9,11 +9,11 @@ use backstitch_core::id::{EvaluationId, IdStream};
 use backstitch_core::journal::{
     AfterFailure, Batch, BudgetCharged, CallChanges, CallFinished, CallStarted, CallVerdict, ChangeKind,
     ChangedPath, Decision, Effect, EvaluationFailure, EvaluationFinished, EvaluationOutcome,
-    EvaluationResumed, EvaluationStarted, FileContent, Finish,
-    IdempotencyKey, InnerMessage, Note, ObjectRedacted, ObservationCause, OmittedFile, PauseReason,
-    PauseResolved, Point, Position, ProcessStarted, ProgramStarted, ProviderSidecar, RecordsRedacted,
-    RequestFailed, RequestFinished, RequestStarted, ResourceChanged, SessionPaused, SessionRewound,
-    SessionStopped, StepFinished, TaskFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
+    EvaluationResumed, EvaluationStarted, FileContent, Finish, IdempotencyKey, InnerMessage, Note,
+    ObjectRedacted, ObservationCause, OmittedFile, PauseReason, PauseResolved, Point, Position,
+    ProcessStarted, ProgramStarted, ProviderSidecar, RecordsRedacted, RequestFailed, RequestFinished,
+    RequestStarted, ResourceChanged, SessionPaused, SessionRewound, SessionStopped, StepFinished,
+    TaskFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::journal::{ApplyFinished, ApplyStarted, WorkspaceIsolated};
 use backstitch_core::message::{

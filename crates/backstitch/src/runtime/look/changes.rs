@@ -97,11 +97,7 @@ fn changes_of(
 }
 
 /// Lists paths that are too many for a record, without their contents.
-fn all_paths(
-    objects: &dyn Objects,
-    before: WorkspaceRoot,
-    after: WorkspaceRoot,
-) -> Option<Vec<ChangedPath>> {
+fn all_paths(objects: &dyn Objects, before: WorkspaceRoot, after: WorkspaceRoot) -> Option<Vec<ChangedPath>> {
     let changes = format::diff(objects, before, after).ok()?;
     Some(changes.into_iter().map(|change| ChangedPath::new(change.path, change.change)).collect())
 }

@@ -14,16 +14,17 @@ pub(super) async fn recap(store: &dyn Store, view: &JournalView) -> anyhow::Resu
     let Ok(messages) = view.messages_of(latest.evaluation_id) else { return Ok(Vec::new()) };
     let last = |role: Role| {
         let mut candidates = messages.iter().rev().filter(|message| message.role() == role);
-        candidates
-            .find(|message| message.message.option_call().is_none() && !message_text(message).trim().is_empty())
+        candidates.find(|message| {
+            message.message.option_call().is_none() && !message_text(message).trim().is_empty()
+        })
     };
     let mut lines = Vec::new();
     if let Some(mission) = last(Role::User) {
-        let mission = message_text(&readable_message(store, mission).await?);
+        let mission = message_text(&*readable_message(store, mission).await?);
         lines.extend(beginning(&mission).into_iter().map(|line| format!("> {line}")));
     }
     if let Some(answer) = last(Role::Assistant) {
-        lines.extend(beginning(&message_text(&readable_message(store, answer).await?)));
+        lines.extend(beginning(&message_text(&*readable_message(store, answer).await?)));
     }
     Ok(lines)
 }

@@ -10,7 +10,6 @@ mod refusal;
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
 pub use needs::CommandNeeds;
 pub use places::{SECRET_PLACES, is_place};
 pub use refusal::SandboxRefusal;

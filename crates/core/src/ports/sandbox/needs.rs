@@ -58,7 +58,8 @@ mod tests {
     fn a_command_gets_what_it_needs_and_nothing_else() {
         let sandbox = Sandbox::workspace().without_network().hide("/home/tailor/.ssh");
         assert_eq!(CommandNeeds::default().widen(&sandbox), sandbox);
-        let needs = CommandNeeds { network: true, read: vec!["/home/tailor/.ssh".into()], ..Default::default() };
+        let needs =
+            CommandNeeds { network: true, read: vec!["/home/tailor/.ssh".into()], ..Default::default() };
         let wider = needs.widen(&sandbox);
         assert!(wider.network && wider.write.is_empty());
         assert_eq!(wider.sockets, sandbox.sockets);

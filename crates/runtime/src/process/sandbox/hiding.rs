@@ -85,7 +85,8 @@ fn add_place(place: &Path, home: Option<&Path>, found: &mut Vec<PathBuf>) {
 #[cfg(target_os = "linux")]
 pub(super) fn around(start: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
     // A start that is hidden itself, or lies in a hidden place, was allowed by its own path.
-    let inside: Vec<&Path> = hidden.iter().map(PathBuf::as_path).filter(|path| is_below(path, start)).collect();
+    let inside: Vec<&Path> =
+        hidden.iter().map(PathBuf::as_path).filter(|path| is_below(path, start)).collect();
     let mut covered = Vec::new();
     cover(start.to_owned(), &inside, &mut covered);
     covered
@@ -204,7 +205,8 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn everything_but_the_hidden_places_is_covered() {
-        let (place, home) = home(&[".ssh/id", ".config/gh/hosts", ".config/editor/rc", "project/main", "notes"]);
+        let (place, home) =
+            home(&[".ssh/id", ".config/gh/hosts", ".config/editor/rc", "project/main", "notes"]);
         symlink(home.join(".ssh"), home.join("link")).unwrap();
         let root = place.path().canonicalize().unwrap();
         fs::create_dir(root.join("beside")).unwrap();

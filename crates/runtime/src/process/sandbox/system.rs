@@ -116,7 +116,8 @@ fn limit_files(limits: &Limits) -> Result<(), String> {
     let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
     let reading: BitFlags<AccessFs> =
         if limits.hidden.is_empty() { BitFlags::empty() } else { AccessFs::ReadFile.into() };
-    let mut ruleset = ruleset.handle_access(handled | reading).and_then(|rules| rules.scope(scope)).map_err(failed)?;
+    let mut ruleset =
+        ruleset.handle_access(handled | reading).and_then(|rules| rules.scope(scope)).map_err(failed)?;
     ruleset = ruleset.set_compatibility(CompatLevel::BestEffort);
     let mut created = ruleset.create().map_err(failed)?;
     for path in &limits.writable {

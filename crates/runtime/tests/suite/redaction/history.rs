@@ -3,7 +3,8 @@
 use backstitch_core::ports::{ErasureMode, ForkRemoval, Owner, Removal, Store as _, StoreError};
 use backstitch_core::time::Clock as _;
 use backstitch_runtime::{
-    FilesRestored, PointSpec, ResumeOptions, RuntimeError, SessionOptions, SystemClock, read_records,
+    FilesRestored, PointSpec, ResumeOptions, RewindScope, RewoundFiles, RuntimeError, SessionOptions,
+    SystemClock, read_records,
 };
 
 use super::Shop;
@@ -33,7 +34,9 @@ async fn a_rewind_restores_the_other_files() {
     std::fs::write(shop.file("plain.txt"), "changed\n").unwrap();
 
     let driver = shop.runtime.open(session, agent, options()).await.unwrap();
-    driver.session().rewind(&PointSpec::After(first.to_string()), None).await.unwrap();
+    let scope = RewindScope { files: RewoundFiles::All, ..RewindScope::default() };
+    let point = PointSpec::After(first.to_string());
+    driver.session().rewind_within(&point, None, scope).await.unwrap();
     assert_eq!(std::fs::read_to_string(shop.file("plain.txt")).unwrap(), "plain\n");
     assert_eq!(std::fs::read_to_string(shop.file("config.toml")).unwrap(), "scrubbed\n");
     let start = backstitch_core::journal::Position::START;

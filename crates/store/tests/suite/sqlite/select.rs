@@ -9,8 +9,8 @@ use backstitch_testkit::{block_on, sample};
 use super::agent::Agent;
 use super::support::Temporary;
 use backstitch_core::journal::{
-    Batch, CallChanges, CallFinished, CallVerdict, ChangeCounts, ChangeKind, ChangedPath, FileContent, Position,
-    RecordBody,
+    Batch, CallChanges, CallFinished, CallVerdict, ChangeCounts, ChangeKind, ChangedPath, FileContent,
+    Position, RecordBody,
 };
 use backstitch_core::object::Object;
 use backstitch_core::ports::{
@@ -239,7 +239,8 @@ fn changed_paths_are_rows_and_too_many_are_one_row() {
         let finished = CallFinished { changes, ..CallFinished::new(call, verdict) };
         agent.append(Batch::at(agent.at).with(finished)).unwrap();
     }
-    let sql = "SELECT is_kept, path, change, bytes_before, bytes_after, paths FROM changes ORDER BY position, path";
+    let sql =
+        "SELECT is_kept, path, change, bytes_before, bytes_after, paths FROM changes ORDER BY position, path";
     let (rows, _) = select(&store, sql).unwrap();
     let (text, number) = (|text: &str| SqlValue::Text(text.to_owned()), SqlValue::Integer);
     let row = |is_kept: i64| {

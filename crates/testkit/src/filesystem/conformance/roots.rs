@@ -180,7 +180,10 @@ fn check_changes(changes: &CallChanges, diff: &[PathChange]) {
             // A link in place of a file may hold the same bytes.
             ChangeKind::Modified => {}
         }
-        assert!([path.before, path.after].iter().flatten().all(|content| content.bytes.is_some()), "{path:?}");
+        assert!(
+            [path.before, path.after].iter().flatten().all(|content| content.bytes.is_some()),
+            "{path:?}"
+        );
     }
 }
 

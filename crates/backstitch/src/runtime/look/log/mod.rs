@@ -9,9 +9,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use backstitch_runtime::{
-    EventStream, RuntimeError, SessionEvent, load_view, read_records, readable_record,
-};
+use backstitch_runtime::{EventStream, RuntimeError, SessionEvent, load_view, read_records, readable_record};
 
 pub use filter::{LogFilter, cost, is_failure, money};
 
