@@ -32,11 +32,12 @@ pub(crate) enum Command {
     Ask(work::drive::Ask),
     /// List the sessions.
     #[command(
-        after_help = "Examples:\n  backstitch ls --status failed --status interrupted\n  backstitch ls --tag team=a --since 3d --json"
+        after_help = "Examples:\n  backstitch ls --status failed --status interrupted\n  backstitch ls --file src/main.rs\n  \
+                      backstitch ls --tag team=a --since 3d --json"
     )]
     Ls(look::list::List),
     /// Show the events of a session.
-    #[command(after_help = "Example:\n  backstitch log 4f2a --follow")]
+    #[command(after_help = "Examples:\n  backstitch log 4f2a --follow\n  backstitch log 4f2a --file src/main.rs")]
     Log(look::log::Log),
     /// Show a session, or one of its calls in full.
     #[command(

@@ -45,6 +45,23 @@ pub struct StoreCheck {
     pub removed: Vec<RemovedSession>,
     /// Comparison of the index with the journals.
     pub index: IndexCheck,
+    /// Comparison of the index of changed paths with the journals.
+    #[serde(default)]
+    pub changes: ChangesCheck,
+}
+
+/// What comparing the index of changed paths with the journals has found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ChangesCheck {
+    /// Number of sessions compared.
+    pub compared: u64,
+    /// Sessions of which the index lists something else than their records.
+    pub differing: Vec<SessionId>,
+    /// Sessions with calls that are not in the index, because they recorded no paths. A repair compares the files before and
+    /// after them.
+    pub unlisted: Vec<SessionId>,
+    /// Number of sessions that were listed again.
+    pub rebuilt: u64,
 }
 
 /// A snapshot that differs from its journal, or is damaged.

@@ -1,6 +1,7 @@
 //! Operations that show sessions: the values that they return are the JSON that the command prints.
 
 use std::fmt::Debug;
+use std::path::Path;
 
 use backstitch::agent_file::{AgentDefinition, ModelName};
 use backstitch::code::ErrorCode;
@@ -287,6 +288,54 @@ async fn changed_paths_are_listed_by_call_also_after_a_rewind() {
     shop.runtime.rewind(shop.session, PointSpec::Start).await.unwrap();
     let hidden = shop.runtime.changes(&shop.view().await, None).await.unwrap();
     assert!(hidden.calls.len() == 2 && hidden.calls.iter().all(|call| !call.visible), "{hidden:?}");
+}
+
+#[tokio::test]
+async fn sessions_calls_and_lines_are_found_by_a_file() {
+    let shop = Shop::open().await;
+    shop.finish().await;
+    let view = shop.view().await;
+    let directory = Path::new(view.directory().unwrap());
+    let (coat, whole) = (Path::new("coat.txt"), directory.join("coat.txt"));
+    for file in [coat, &whole, directory] {
+        let found = shop.runtime.sessions_that_changed(file).await.unwrap();
+        assert_eq!(found, [shop.session], "{}", file.display());
+    }
+    for file in ["hat.txt", "coat", "coat.txt/hem", "../coat.txt", "/coat.txt"] {
+        assert_eq!(shop.runtime.sessions_that_changed(Path::new(file)).await.unwrap(), [], "{file}");
+    }
+    let in_session = shop.runtime.changes(&view, Some(&"coat.txt".parse().unwrap())).await.unwrap();
+    assert_eq!(shop.runtime.changes_of_file(&whole).await.unwrap(), [in_session]);
+
+    // A person has added a line.
+    let report = shop.runtime.blame(&whole, "mine\nsewn\n").await.unwrap();
+    checked(&report);
+    let [mine, sewn] = &report.lines[..] else { panic!("{report:?}") };
+    assert_eq!((mine.number, &*mine.text, mine.call), (1, "mine", None));
+    let call = report.call_of(sewn).unwrap();
+    assert_eq!((call.session, &*call.tool, call.turn), (shop.session, "edit_file", 2));
+    assert_eq!((call.question.as_deref(), &*call.path), (Some("Sew a coat"), "coat.txt"));
+    let elsewhere = shop.runtime.blame(Path::new("/coat.txt"), "sewn\n").await.unwrap();
+    assert!(elsewhere.calls.is_empty() && elsewhere.lines[0].call.is_none(), "{elsewhere:?}");
+
+    let file = |name: &str| LogFilter { file: Some(name.parse().unwrap()), ..LogFilter::default() };
+    let mut log = shop.runtime.log(view.clone(), LogFilter { all: true, ..file("coat.txt") });
+    let mut kinds = Vec::new();
+    while let Some(entry) = log.next().await.unwrap() {
+        kinds.push(entry.record.body.kind());
+    }
+    let count = |wanted: &str| kinds.iter().filter(|kind| **kind == wanted).count();
+    assert_eq!((count("call_started"), count("call_finished"), count("evaluation_started")), (2, 2, 0));
+    assert!(shop.runtime.log(view.clone(), file("hat.txt")).next().await.unwrap().is_none());
+    let mut last = shop.runtime.log(view, LogFilter { all: true, ..file("coat.txt") });
+    last.skip_to_last(1).await.unwrap();
+    assert!(last.next().await.unwrap().is_some() && last.next().await.unwrap().is_none());
+
+    // What was undone is not in the file.
+    shop.runtime.rewind(shop.session, PointSpec::Start).await.unwrap();
+    let report = shop.runtime.blame(&whole, "sewn\n").await.unwrap();
+    assert!(report.calls.is_empty(), "{report:?}");
+    assert_eq!(shop.runtime.sessions_that_changed(coat).await.unwrap(), [shop.session], "it did change it");
 }
 
 #[tokio::test]

@@ -113,6 +113,59 @@ async fn a_store_is_verified_and_its_index_is_repaired() {
 }
 
 #[tokio::test]
+async fn changed_paths_are_compared_and_listed_again() {
+    for store in STORES {
+        let place = TempDir::new().unwrap();
+        let runtime = opened(place.path(), store);
+        let session = sew(&runtime, &agent(place.path(), "", "")).await;
+        let (head, listed) = (
+            runtime.store().head(session).await.unwrap(),
+            runtime.store().changes(session).await.unwrap().unwrap(),
+        );
+        assert!(!listed.is_empty(), "{store}");
+        assert!(runtime.store().put_changes(session, head, Vec::new()).await.unwrap());
+        let check = runtime.verify(&mut |_| {}).await.unwrap();
+        assert_eq!((check.sound, &check.changes.differing[..]), (false, &[session][..]), "{store}");
+        let repaired = runtime.repair(&mut |_| {}).await.unwrap();
+        assert_eq!((repaired.sound, repaired.changes.rebuilt), (true, 1), "{store}");
+        as_json(&repaired);
+        assert_eq!(runtime.store().changes(session).await.unwrap(), Some(listed), "{store}");
+        let check = runtime.verify(&mut |_| {}).await.unwrap();
+        assert_eq!((check.sound, check.changes.compared), (true, 1), "{store}");
+    }
+}
+
+/// Records of calls from before version 6 list no paths.
+#[tokio::test]
+async fn a_repair_lists_what_calls_of_an_older_store_changed() {
+    let place = TempDir::new().unwrap();
+    let path = place.path().join("store.db");
+    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/../store/tests/fixtures/store-v5.db");
+    std::fs::copy(fixture, &path).unwrap();
+    let runtime = Runtime::at(&path).unwrap();
+    let sessions = runtime.store().sessions().await.unwrap();
+    let before = runtime.verify(&mut |_| {}).await.unwrap();
+    assert!(before.findings.is_empty(), "{before:?}");
+    assert_eq!(before.changes.unlisted, sessions);
+    let mut records = Vec::new();
+    for session in &sessions {
+        assert_eq!(runtime.store().changes(*session).await.unwrap(), None);
+        records.push(runtime.records(*session).await.unwrap());
+    }
+
+    let repaired = runtime.repair(&mut |_| {}).await.unwrap();
+    assert_eq!(repaired.changes.rebuilt, sessions.len() as u64);
+    let after = runtime.verify(&mut |_| {}).await.unwrap();
+    assert!(after.sound && after.changes.unlisted.is_empty(), "{after:?}");
+    for (session, before) in sessions.iter().zip(&records) {
+        assert_eq!(runtime.records(*session).await.unwrap(), *before, "records stay as they are");
+    }
+    // The third session has called four times on files, the last of which are still stored.
+    let listed = runtime.store().changes(sessions[2]).await.unwrap().unwrap();
+    assert!(!listed.is_empty(), "{listed:?}");
+}
+
+#[tokio::test]
 async fn garbage_is_collected_and_sizes_are_measured() {
     for store in STORES {
         let place = TempDir::new().unwrap();

@@ -1,4 +1,4 @@
-//! `ls`: the sessions of a store, by its index. No journal is read.
+//! `ls`: the sessions of a store, by its index. No journal is read, but for files that the index does not name.
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use serde_json::json;
 use super::table;
 use crate::common::{Common, counted};
 use crate::error::message_of;
-use crate::open::{IndexedStore, OpenStore, with_store_hint};
+use crate::open::{IndexedStore, OpenStore, in_any_session, with_store_hint};
 use crate::terminal::{self, Pager, Role, Text};
 use crate::usage::Usage;
 
@@ -50,6 +50,10 @@ pub(crate) struct List {
     /// List only sessions with files in this directory.
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
+    /// List only sessions with calls that changed this file, or something in this directory. It is a path in the directory of any
+    /// session; `./src` and absolute paths are places of this machine.
+    #[arg(long, value_name = "PATH")]
+    file: Option<String>,
     /// List only forks and sub-agents of this session.
     #[arg(long, value_name = "SESSION")]
     parent: Option<String>,
@@ -157,6 +161,9 @@ impl List {
             // A directory that is gone is still named by its sessions.
             let directory = directory.canonicalize().or_else(|_| std::path::absolute(directory))?;
             query.workspace = Some(directory.to_string_lossy().into_owned());
+        }
+        if let Some(file) = &self.file {
+            query.sessions = Some(place.runtime.sessions_that_changed(&in_any_session(file)?).await?);
         }
         if let Some(parent) = &self.parent {
             query.parents.push(place.session(Some(parent)).await?);

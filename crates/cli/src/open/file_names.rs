@@ -59,12 +59,7 @@ fn wrong(path: &str, reason: &str) -> Usage {
 /// Returns the path of a file in the directory of a session, or of the whole directory. `.` is the current directory.
 pub(crate) fn in_session_or_whole(view: &JournalView, path: &str) -> anyhow::Result<FilePath> {
     let wrong = |reason: &str| wrong(path, reason);
-    let is_elsewhere = path == "."
-        || path == ".."
-        || path.starts_with('/')
-        || path.starts_with("./")
-        || path.starts_with("../");
-    let inside = if is_elsewhere {
+    let inside = if is_elsewhere(path) {
         let directory = view.directory().ok_or_else(|| wrong("the session has no directory"))?;
         let whole = normalized(&std::path::absolute(path)?);
         let inside = whole.strip_prefix(directory);
@@ -74,6 +69,26 @@ pub(crate) fn in_session_or_whole(view: &JournalView, path: &str) -> anyhow::Res
         path.to_owned()
     };
     Ok(FilePath::new(&inside).map_err(|error| wrong(error.reason))?)
+}
+
+/// Returns the name of a file of any session: relative to the directories of all sessions, or a place of this machine.
+pub(crate) fn in_any_session(path: &str) -> anyhow::Result<PathBuf> {
+    if !is_elsewhere(path) {
+        let inside = FilePath::new(path).map_err(|error| wrong(path, error.reason))?;
+        return Ok(PathBuf::from(inside.as_str()));
+    }
+    let whole = normalized(&std::path::absolute(path)?);
+    // Sessions name their directories without links. The file itself may be gone.
+    let resolved = whole.canonicalize().ok().or_else(|| {
+        let directory = whole.parent()?.canonicalize().ok()?;
+        Some(directory.join(whole.file_name()?))
+    });
+    Ok(resolved.unwrap_or(whole))
+}
+
+/// Whether a path is not relative to the directory of a session.
+fn is_elsewhere(path: &str) -> bool {
+    matches!(path, "." | "..") || ["/", "./", "../"].iter().any(|start| path.starts_with(start))
 }
 
 /// Resolves `.` and `..` without looking at the disk: the file may be gone.

@@ -16,7 +16,7 @@ pub(crate) mod side_files;
 mod signals;
 pub(crate) mod trusted;
 
-pub(crate) use file_names::{FileAtPoint, in_session, in_session_or_whole};
+pub(crate) use file_names::{FileAtPoint, in_any_session, in_session, in_session_or_whole};
 pub(crate) use holder::ensure_idle;
 pub(crate) use index::{IndexedStore, ProgressLines};
 pub(crate) use new_file::write_new;

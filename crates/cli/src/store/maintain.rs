@@ -132,7 +132,7 @@ fn uncollected(error: RuntimeError) -> anyhow::Error {
 
 #[derive(Args)]
 pub(crate) struct Verify {
-    /// Rebuild the index and delete snapshots where they differ from the journals. Nothing else is changed.
+    /// Rebuild the index, also of changed paths, and delete snapshots where they differ from the journals. Nothing else is changed.
     #[arg(long)]
     repair: bool,
 }
@@ -179,10 +179,23 @@ impl Verify {
         if !check.index.unindexed.is_empty() {
             lines.push(format!("not indexed: {}", counted(check.index.unindexed.len(), "session")));
         }
-        let agrees = self.repair || differing.is_empty() && snapshots.is_empty();
+        let changes = &check.changes;
+        for session in &changes.differing {
+            lines.push(format!("session {session}: its changed paths in the index differ from its journal"));
+        }
+        if !changes.unlisted.is_empty() {
+            let sessions = counted(changes.unlisted.len(), "session");
+            lines.push(format!("changed paths not indexed: {sessions}"));
+        }
+        let agrees =
+            self.repair || differing.is_empty() && changes.differing.is_empty() && snapshots.is_empty();
         if self.repair {
             let rebuilt = check.index.rebuilt;
             lines.push(format!("{rebuilt} summaries rebuilt, {} snapshots deleted", snapshots.len()));
+            if changes.rebuilt > 0 {
+                let sessions = counted(changes.rebuilt, "session");
+                lines.push(format!("changed paths listed again: {sessions}"));
+            }
         } else if !agrees {
             lines.push(format!("`{}` repairs index and snapshots", common.hint("verify --repair")));
         }

@@ -104,6 +104,34 @@ fn an_answer_and_a_failure_look_different() {
 }
 
 #[test]
+fn sessions_and_calls_are_selected_by_the_files_that_they_changed() {
+    let stage = Stage::new();
+    for (mission, path) in [("Sew a coat", "src/coat.txt"), ("Sew a hat", "hat.txt")] {
+        let call = json!({"name": "write_file", "arguments": {"path": path, "text": "sewn"}});
+        let model = scripted(&stage, &json!([{"calls": [call]}, {"text": "Done."}]));
+        stage.run(&["run", mission, "--model", &model, "--approve", "auto"]).worked_quietly();
+    }
+    for (path, expected) in [
+        ("src/coat.txt", vec!["Sew a coat"]),
+        ("src", vec!["Sew a coat"]),
+        ("./src", vec!["Sew a coat"]),
+        ("hat.txt", vec!["Sew a hat"]),
+        (".", vec!["Sew a coat", "Sew a hat"]),
+        ("hat", vec![]),
+    ] {
+        assert_eq!(missions(&stage, &["--file", path]), expected, "{path}");
+    }
+    stage.run(&["ls", "--file", "a/../hat.txt"]).called_wrongly();
+    assert_eq!(stage.run(&["ls", "--file", "hem.txt"]).worked().trim(), "no session matches");
+
+    let log = |path: &str| lines(stage.run(&["log", "--json", "--file", path]));
+    let kinds: Vec<Value> = log("hat.txt").into_iter().map(|mut line| line["kind"].take()).collect();
+    let has = |kind: &str| kinds.contains(&json!(kind));
+    assert!(has("call_finished") && !has("evaluation_started"), "{kinds:?}");
+    assert_eq!(log("src"), Vec::<Value>::new());
+}
+
+#[test]
 fn forks_name_their_parent_and_are_selected_by_it() {
     let stage = Stage::new();
     let model = scripted(&stage, &json!([{"text": "Done."}]));

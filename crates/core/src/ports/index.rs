@@ -1,13 +1,14 @@
 //! The index of a store: sessions as lists show them.
 //!
 //! A [`SessionSummary`] says what the journal says. An [`IndexedSession`] adds what only the store knows when it is read: who
-//! holds the session, and whether items wait in its inbox. Its [status](IndexedSession::status) follows from both.
+//! holds the session, and whether items wait in its inbox. Its [status](IndexedSession::status) follows from both. The index
+//! also lists the paths that calls changed ([`ListedChanges`]).
 
 use std::str::FromStr;
 
 use super::store::Owner;
 use crate::id::SessionId;
-use crate::journal::{JournalState, Origin, SessionSummary};
+use crate::journal::{CallChanges, JournalState, Origin, Position, SessionSummary};
 use crate::text_form::words;
 
 words! {
@@ -133,6 +134,24 @@ impl From<&Origin> for OriginKind {
             Origin::Call { .. } => Self::Call,
         }
     }
+}
+
+/// What a call changed, as the index lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedChanges {
+    /// Position of the record that ends the call.
+    pub position: Position,
+    /// The paths or their number; none if neither is known, because the files of the call are not stored any more.
+    pub changes: Option<CallChanges>,
+}
+
+/// The sessions that changed a path, in the order of their creation.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ChangingSessions {
+    /// Those of which the index lists such a change.
+    pub certain: Vec<SessionId>,
+    /// The others that have calls whose paths the index does not list. Their journals and files may name them.
+    pub possible: Vec<SessionId>,
 }
 
 #[cfg(test)]

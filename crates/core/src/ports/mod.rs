@@ -29,7 +29,10 @@ pub use filesystem::{
     Access, DirectoryEntry, FileKind, Filesystem, FilesystemError, FilesystemLimits, Recursion, Stat,
     WriteMode,
 };
-pub use index::{IndexedSession, IndexedStatus, OriginKind, SessionPresence, UnknownStatus};
+pub use index::{
+    ChangingSessions, IndexedSession, IndexedStatus, ListedChanges, OriginKind, SessionPresence,
+    UnknownStatus,
+};
 pub use merge::{
     ConflictKind, ConflictResolution, IgnoredPaths, MergeConflict, MergedCapture, WorkspaceMerge,
 };

@@ -89,6 +89,8 @@ pub struct SessionQuery {
     pub origins: Vec<OriginKind>,
     /// A fork or a sub-agent of any of these sessions.
     pub parents: Vec<SessionId>,
+    /// Any of these sessions, if there is a list. An empty one selects none.
+    pub sessions: Option<Vec<SessionId>>,
     /// Created in this range.
     pub created: TimeRange,
     /// With a last record in this range.
@@ -111,6 +113,7 @@ impl Default for SessionQuery {
             workspace: None,
             origins: Vec::new(),
             parents: Vec::new(),
+            sessions: None,
             created: TimeRange::default(),
             updated: TimeRange::default(),
             order: SessionOrder::default(),
@@ -183,6 +186,13 @@ impl SessionQuery {
         self
     }
 
+    /// Lists only these sessions.
+    #[must_use]
+    pub fn with_sessions(mut self, sessions: Vec<SessionId>) -> Self {
+        self.sessions = Some(sessions);
+        self
+    }
+
     /// Lists only sessions that were created in this range.
     #[must_use]
     pub fn with_created(mut self, range: TimeRange) -> Self {
@@ -227,6 +237,7 @@ impl SessionQuery {
             && any(&self.outcomes, || summary.outcome)
             && any(&self.origins, || Some(OriginKind::from(&summary.origin)))
             && (self.parents.is_empty() || summary.origin.parent().is_some_and(is_child))
+            && self.sessions.as_ref().is_none_or(|sessions| sessions.contains(&summary.session))
             && self.tags.iter().all(is_tagged)
             && self.agent.as_ref().is_none_or(|agent| summary.agent.as_deref() == Some(agent))
             && self.workspace.as_ref().is_none_or(|files| summary.workspace.as_deref() == Some(files))

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::BoxFuture;
 use super::erasure::{Redaction, RedactionReport, Removal, RemovalReport};
+use super::index::{ChangingSessions, ListedChanges};
 use super::query::{SessionPage, SessionQuery};
 use super::store_error::StoreError;
 use crate::id::SessionId;
@@ -196,6 +197,22 @@ pub trait Store: Send + Sync {
     /// because the writer of a later batch knows better. Returns whether it was written. No claim is needed: a summary only
     /// repeats the journal.
     fn put_summary(&self, summary: SessionSummary) -> BoxFuture<'_, Result<bool, StoreError>>;
+
+    /// What the calls of a session changed, in the order of their ends, as the index lists it. `None` if calls of it are missing
+    /// there: their records do not list paths, because an earlier version wrote them.
+    fn changes(&self, session: SessionId) -> BoxFuture<'_, Result<Option<Vec<ListedChanges>>, StoreError>>;
+
+    /// Replaces what the index lists of a session, if `head` is still the position after its last record; otherwise nothing is
+    /// written. Returns whether it was. No claim is needed, and no record is changed.
+    fn put_changes(
+        &self,
+        session: SessionId,
+        head: Position,
+        listed: Vec<ListedChanges>,
+    ) -> BoxFuture<'_, Result<bool, StoreError>>;
+
+    /// The sessions whose calls changed a path or something below it, by the index. The empty path stands for everything.
+    fn changing_sessions(&self, path: &str) -> BoxFuture<'_, Result<ChangingSessions, StoreError>>;
 }
 
 /// Checks the rules that hold for batches of every store: a batch has records, and the creation of the

@@ -7,8 +7,8 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record, SessionSummary};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{
-    BoxFuture, ClaimMode, FenceToken, Owner, Redaction, RedactionReport, Removal, RemovalReport,
-    SavedSnapshot, SessionClaim, SessionPage, SessionQuery, Store, StoreError,
+    BoxFuture, ChangingSessions, ClaimMode, FenceToken, ListedChanges, Owner, Redaction, RedactionReport,
+    Removal, RemovalReport, SavedSnapshot, SessionClaim, SessionPage, SessionQuery, Store, StoreError,
 };
 use backstitch_store::MemoryStore;
 use tokio::sync::watch;
@@ -195,5 +195,22 @@ impl Store for CountingStore {
 
     fn put_summary(&self, summary: SessionSummary) -> BoxFuture<'_, Result<bool, StoreError>> {
         self.inner.put_summary(summary)
+    }
+
+    fn changes(&self, session: SessionId) -> BoxFuture<'_, Result<Option<Vec<ListedChanges>>, StoreError>> {
+        self.inner.changes(session)
+    }
+
+    fn put_changes(
+        &self,
+        session: SessionId,
+        head: Position,
+        listed: Vec<ListedChanges>,
+    ) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.inner.put_changes(session, head, listed)
+    }
+
+    fn changing_sessions(&self, path: &str) -> BoxFuture<'_, Result<ChangingSessions, StoreError>> {
+        self.inner.changing_sessions(path)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The caller encodes records and compresses objects before the transaction begins. The transaction checks
 //! the fence, the position, objects and the inbox, in this order; then it writes objects, records after
-//! them, and the summary of the session last.
+//! them, and last what the index has of them: the paths that calls changed, and the summary of the session.
 //!
 //! A batch with more objects than a transaction should hold, such as the first capture of a large directory,
 //! has file content written ahead in transactions of its own. Nothing refers to that content until the
@@ -14,7 +14,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{Batch, InboxId, Position, RecordBody};
+use backstitch_core::journal::{Batch, CallChanges, InboxId, Position, RecordBody};
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{FenceToken, StoreError, check_batch};
 use rusqlite::Connection;
@@ -26,7 +26,7 @@ use super::index::{self, PreparedSummary};
 use super::keys::{MOST_RECORDS, end_of, first_key, number_of};
 use super::objects::{CompressedObject, Packer, Presence, presence};
 use super::row::{RecordRow, RowContext};
-use super::{generation, inbox, removals};
+use super::{changes, generation, inbox, removals};
 use crate::references;
 
 /// Maximum size of a record in bytes: far below SQLite's limit, and above the codec's.
@@ -48,6 +48,8 @@ pub(super) struct PreparedBatch {
     /// Workspace manifests that records name.
     manifests: HashSet<ObjectId>,
     taken: Vec<InboxId>,
+    /// What the calls that the batch ends have changed, by the position of their ends.
+    changes: Vec<(Position, CallChanges)>,
     summary: Option<PreparedSummary>,
     /// The garbage collection counter at the time of the claim.
     generation: Option<i64>,
@@ -86,6 +88,11 @@ impl PreparedBatch {
             }
             texts.push(text);
         }
+        let changes = records.into_iter().filter_map(|record| match record.body {
+            RecordBody::CallFinished(finished) => Some((record.position, finished.changes?)),
+            _ => None,
+        });
+        let changes = changes.collect();
         let mut unique = HashSet::new();
         let objects = objects.into_iter().filter(|object| unique.insert(object.id()));
         let objects: Vec<CompressedObject> =
@@ -102,6 +109,7 @@ impl PreparedBatch {
             needed,
             manifests,
             taken,
+            changes,
             summary,
             generation,
         })
@@ -187,6 +195,9 @@ impl PreparedBatch {
             let context = RowContext { session: &self.name, before };
             RecordRow::of(text, context).insert(connection, key, checksum)?;
             before = Some(text.as_str());
+        }
+        for (position, changed) in &self.changes {
+            changes::write(connection, first_key(number) + position.number().cast_signed(), Some(changed))?;
         }
         match &self.summary {
             Some(summary) => summary.write(connection, number)?,

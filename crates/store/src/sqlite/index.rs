@@ -12,6 +12,7 @@ use backstitch_core::ports::{OriginKind, StoreError};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, params};
 
+use super::changes;
 use super::error::Failure;
 use super::keys::{end_of, number_of};
 use super::read::{existing, session_in};
@@ -121,11 +122,13 @@ pub(super) fn get(connection: &Connection, session: SessionId) -> Result<Option<
 }
 
 impl SqliteStore {
-    /// Deletes summaries of sessions that do not exist, which only damage leaves, and returns their number.
+    /// Deletes summaries of sessions that do not exist, which only damage leaves, and returns their number. Changed paths of
+    /// records that do not exist are deleted too.
     pub fn remove_stray_summaries(&self) -> Result<u64, StoreError> {
         self.writer()?.transact(|connection| {
             let strays = strays(connection)?;
             strays.iter().try_for_each(|number| forget(connection, *number))?;
+            changes::forget_strays(connection)?;
             Ok(strays.len() as u64)
         })
     }

@@ -19,6 +19,7 @@
 //! | `objects`, `snapshots`, `inbox` | all other data |
 //! | `claims` | claims to sessions, and liveness of their holders |
 //! | `index`, `query` | summaries of sessions, and queries over them |
+//! | `changes` | what calls changed, by path |
 //! | `select` | read-only SQL of people over documented views |
 //! | `reach`, `retention`, `gc`, `generation`, `size` | garbage collection and disk usage |
 //! | `redact`, `redactions`, `remove`, `removals`, `expiry`, `erase` | deletion of values and of sessions |
@@ -34,6 +35,7 @@ mod append;
 mod backup;
 mod bundle;
 mod chain;
+mod changes;
 mod claims;
 mod contents;
 mod counters;

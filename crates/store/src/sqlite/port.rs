@@ -6,8 +6,9 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record, SessionSummary};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{
-    BoxFuture, ClaimMode, FenceToken, Objects, Owner, Redaction, RedactionReport, Removal, RemovalReport,
-    SavedSnapshot, SessionClaim, SessionPage, SessionQuery, Store, StoreError, StoredMark,
+    BoxFuture, ChangingSessions, ClaimMode, FenceToken, ListedChanges, Objects, Owner, Redaction,
+    RedactionReport, Removal, RemovalReport, SavedSnapshot, SessionClaim, SessionPage, SessionQuery, Store,
+    StoreError, StoredMark,
 };
 use backstitch_core::session::BoxError;
 use rusqlite::Connection;
@@ -15,7 +16,7 @@ use rusqlite::Connection;
 use super::error::Failure;
 use super::objects::Presence;
 use super::store::SqliteStore;
-use super::{append, claims, inbox, index, mark, objects, query, read, snapshots};
+use super::{append, changes, claims, inbox, index, mark, objects, query, read, snapshots};
 
 impl SqliteStore {
     fn read_with<'a, T: 'a>(
@@ -195,6 +196,27 @@ impl Store for SqliteStore {
             let prepared = index::PreparedSummary::new(&summary)?;
             self.write_with(summary.session, 0, move |connection| prepared.put(connection)).await
         })
+    }
+
+    fn changes(&self, session: SessionId) -> BoxFuture<'_, Result<Option<Vec<ListedChanges>>, StoreError>> {
+        Box::pin(async move { self.readers.at_once(|connection| changes::of_session(connection, session)) })
+    }
+
+    fn put_changes(
+        &self,
+        session: SessionId,
+        head: Position,
+        listed: Vec<ListedChanges>,
+    ) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(async move {
+            let put = move |connection: &Connection| changes::put(connection, session, head, &listed);
+            self.write_with(session, 0, put).await
+        })
+    }
+
+    fn changing_sessions(&self, path: &str) -> BoxFuture<'_, Result<ChangingSessions, StoreError>> {
+        let path = path.to_owned();
+        Box::pin(async move { self.readers.at_once(|connection| changes::sessions_with(connection, &path)) })
     }
 }
 

@@ -130,6 +130,9 @@ impl Selection {
         selection.any("summaries.outcome", query.outcomes.iter().map(|outcome| outcome.as_str()));
         selection.any("summaries.origin", query.origins.iter().map(|origin| origin.as_str()));
         selection.any("summaries.parent", query.parents.iter().map(ToString::to_string));
+        if let Some(sessions) = &query.sessions {
+            selection.one_of("sessions.session", sessions.iter().map(ToString::to_string).collect());
+        }
         selection.any("summaries.agent", query.agent.iter().cloned());
         selection.any("summaries.workspace", query.workspace.iter().cloned());
         for (key, value) in &query.tags {
@@ -157,9 +160,13 @@ impl Selection {
     /// Requires that a column has one of these values, if there are any.
     fn any<T: Into<String>>(&mut self, column: &str, wanted: impl IntoIterator<Item = T>) {
         let wanted: Vec<String> = wanted.into_iter().map(Into::into).collect();
-        if wanted.is_empty() {
-            return;
+        if !wanted.is_empty() {
+            self.one_of(column, wanted);
         }
+    }
+
+    /// Requires that a column has one of these values.
+    fn one_of(&mut self, column: &str, wanted: Vec<String>) {
         // One parameter however many values there are, so that the statement stays the same.
         self.sql.push_str(&format!(" AND {column} IN (SELECT value FROM json_each(?))"));
         self.values.push(serde_json::Value::from(wanted).to_string().into());

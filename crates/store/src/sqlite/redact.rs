@@ -3,12 +3,12 @@
 //! The sessions are claimed first, so nothing is appended to them meanwhile. Then, in transactions of limited
 //! size:
 //!
-//! 1. saved snapshots and summaries are deleted; both are rebuilt from the journal;
+//! 1. saved snapshots, summaries and the index of changed paths are deleted; they are rebuilt from the journal;
 //! 2. objects lose their content. An object that a record names gets a redacted copy. The pairs are part of a
 //!    `redacted` record in the same transaction, so that an interrupted redaction finds them again;
 //! 3. records are replaced, and made to name the copies. A `redacted` record in the same transaction names
 //!    their positions;
-//! 4. inbox items are replaced.
+//! 4. inbox items are replaced, and changed paths are listed again.
 //!
 //! Finally the store's files are rebuilt (`erase`). Each transaction leaves a sound store. Repeating an
 //! interrupted redaction finds what is left to do, and always rebuilds the files.
@@ -36,7 +36,7 @@ use super::objects::{self, CompressedObject, Presence};
 use super::read::{self, numbered_sessions, texts};
 use super::sql::{execute, rows};
 use super::store::SqliteStore;
-use super::{generation, index, redactions};
+use super::{changes, generation, index, redactions};
 use crate::redaction::{Contents as _, Plan};
 
 /// Number of records that are read at once.
@@ -136,7 +136,13 @@ impl SqliteStore {
         })?;
         let mut report = report_of(&plan);
         let write = |run: &mut dyn FnMut(&Connection) -> Result<(), Failure>| overwriting(writer, run);
-        write(&mut |connection| family.iter().try_for_each(|(number, _)| forget(connection, *number)))?;
+        write(&mut |connection| {
+            family.iter().try_for_each(|(number, _)| {
+                forget(connection, *number)?;
+                // Until they are listed again.
+                changes::mark_unlisted(connection, *number)
+            })
+        })?;
         crash_point!("redact.begun");
 
         let primary = family.iter().find(|(_, member)| member == session).copied();
@@ -190,6 +196,7 @@ impl SqliteStore {
                 write(&mut |connection| write_items(connection, &items))?;
                 crash_point!("redact.inbox");
             }
+            write(&mut |connection| changes::rebuild(connection, member.1, member.0))?;
             one.inbox = items.len() as u64;
             report.add(one);
         }
@@ -239,6 +246,7 @@ fn report_of(plan: &Plan) -> RedactionReport {
 /// Deletes what repeats the journal of a session.
 pub(super) fn forget(connection: &Connection, number: i64) -> Result<(), Failure> {
     execute(connection, "DELETE FROM snapshots WHERE session = ?1", [number])?;
+    changes::forget(connection, number)?;
     index::forget(connection, number)
 }
 

@@ -1,7 +1,7 @@
 //! Removal of sessions.
 //!
-//! The first transaction of a removal deletes the session's entry, its snapshot, summary and inbox, and notes
-//! the removal with the number of the session. From then on the session does not exist. Its records follow in
+//! The first transaction of a removal deletes the session's entry, its snapshot, summary, changed paths and inbox,
+//! and notes the removal with the number of the session. From then on the session does not exist. Its records follow in
 //! transactions of limited size, and the note loses the number with the last of them; until then the number
 //! is given to no other session. Objects that only the removed sessions needed are collected as garbage, and
 //! so are marks of pruned, lost or redacted objects that no record names any more. Finally the store's files

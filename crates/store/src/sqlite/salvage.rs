@@ -26,7 +26,7 @@ use super::row::{RecordRow, RowContext, TEXT_COLUMNS, text_in};
 use super::snapshots::PreparedSnapshot;
 use super::store::SqliteStore;
 use super::writer::transaction;
-use super::{generation, inbox, redactions, removals, schema, snapshots};
+use super::{changes, generation, inbox, redactions, removals, schema, snapshots};
 use crate::references::{References, below, named_in_manifest};
 
 impl SqliteStore {
@@ -204,7 +204,7 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// Copies the snapshot and the inbox of a session.
+    /// Copies the snapshot and the inbox of a session, and lists the paths that its calls changed.
     fn extras(&mut self, number: i64, session: SessionId, head: Position) {
         // A snapshot only repeats the journal, so nothing is lost with one that cannot be read.
         if let Ok(Some(saved)) = snapshots::get(self.old, session, None)
@@ -215,6 +215,8 @@ impl Salvage<'_> {
             let put = snapshot.and_then(|snapshot| snapshot.insert(self.new, number));
             self.or_note(&format!("the snapshot of session {session}"), put);
         }
+        let listed = changes::rebuild(self.new, session, number);
+        self.or_note(&format!("the changed paths of session {session}"), listed);
         let copied = inbox::list(self.old, session).and_then(|items| inbox::put(self.new, session, &items));
         self.or_note(&format!("the inbox of session {session}"), copied);
     }

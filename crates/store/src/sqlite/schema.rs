@@ -27,6 +27,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 3, name: "requests", sql: include_str!("schema/0003_requests.sql") },
     Migration { number: 4, name: "index", sql: include_str!("schema/0004_index.sql") },
     Migration { number: 5, name: "isolation", sql: include_str!("schema/0005_isolation.sql") },
+    Migration { number: 6, name: "changes", sql: include_str!("schema/0006_changes.sql") },
 ];
 
 /// Number of the newest migration.
@@ -163,6 +164,7 @@ mod tests {
             "bb220a49b7ba4b4d",
             "9ed1500f791d0861",
             "81f1a4758023850d",
+            "977e7755577ead88",
         ];
         assert_eq!(checksums, released);
     }

@@ -18,7 +18,7 @@ use super::reach::Walk;
 use super::read::{numbered_sessions, numbers_with_records, texts};
 use super::sql::rows;
 use super::store::SqliteStore;
-use super::{inbox, index, redactions, removals, snapshots};
+use super::{changes, inbox, index, redactions, removals, snapshots};
 use crate::references::References;
 
 /// Maximum number of listed messages of SQLite's check.
@@ -167,13 +167,17 @@ fn check_strays(connection: &Connection, sessions: &[(i64, SessionId)], report: 
     }
 }
 
-/// Reports summaries whose session does not exist. Whether the others say what their journals say, only a
+/// Reports summaries whose session does not exist, and changed paths of such records. Whether the others say what their journals say, only a
 /// caller that folds journals can tell.
 fn check_index(connection: &Connection, report: &mut VerifyReport) {
     let strays = read_or_report(StoreLocation::File, index::strays(connection), report);
     for number in strays.into_iter().flatten() {
         let problem = format!("there is a summary of session number {number}, which does not exist");
         report.add(StoreLocation::File, problem);
+    }
+    let strays = read_or_report(StoreLocation::File, changes::strays(connection), report);
+    if let Some(strays) = strays.filter(|strays| *strays > 0) {
+        report.add(StoreLocation::File, format!("{strays} changed paths name records that do not exist"));
     }
 }
 

@@ -194,36 +194,22 @@ WHERE kind = 'budget_charged';
 
 CREATE TEMP VIEW changes AS
 SELECT
-    records.session AS session,
-    records.position AS position,
-    records.at AS at,
-    records.data ->> '$.call_id' AS call,
-    records.data ->> '$.outcome' = 'succeeded' AS is_kept,
-    changed.value ->> '$.file' AS path,
-    changed.value ->> '$.change' AS change,
-    changed.value ->> '$.before.bytes' AS bytes_before,
-    changed.value ->> '$.after.bytes' AS bytes_after,
-    changed.value ->> '$.before.object' AS object_before,
-    changed.value ->> '$.after.object' AS object_after,
-    1 AS paths
-FROM temp.records AS records
-JOIN json_each(records.data, '$.changes.paths') AS changed
-WHERE records.kind = 'call_finished'
-UNION ALL
--- Too many to be listed.
-SELECT
-    session,
-    position,
-    at,
-    data ->> '$.call_id',
-    data ->> '$.outcome' = 'succeeded',
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    coalesce(data ->> '$.changes.counts.added', 0) + coalesce(data ->> '$.changes.counts.modified', 0)
-        + coalesce(data ->> '$.changes.counts.mode', 0) + coalesce(data ->> '$.changes.counts.deleted', 0)
-FROM temp.records
-WHERE kind = 'call_finished' AND data -> '$.changes.counts' IS NOT NULL;
+    sessions.session AS session,
+    changes.record & 4294967295 AS position,
+    iif(records.kind IS NULL, records.record ->> '$.at',
+        strftime('%Y-%m-%dT%H:%M:%S', records.at / 1000000, 'unixepoch')
+            || printf('.%06dZ', records.at % 1000000)) AS at,
+    coalesce(records.record ->> '$.call_id', records.record ->> '$.data.call_id') AS call,
+    coalesce(records.record ->> '$.outcome', records.record ->> '$.data.outcome') = 'succeeded' AS is_kept,
+    changes.path AS path,
+    changes.change AS change,
+    changes.bytes_before AS bytes_before,
+    changes.bytes_after AS bytes_after,
+    nullif(lower(hex(changes.object_before)), '') AS object_before,
+    nullif(lower(hex(changes.object_after)), '') AS object_after,
+    -- Too many to be listed have one row; the number is null where it is not known.
+    iif(changes.path IS NULL, changes.counts ->> '$.added' + changes.counts ->> '$.modified'
+        + changes.counts ->> '$.mode' + changes.counts ->> '$.deleted', 1) AS paths
+FROM main.changes AS changes
+JOIN main.sessions AS sessions ON sessions.id = changes.record >> 32
+JOIN main.records AS records ON records.id = changes.record;

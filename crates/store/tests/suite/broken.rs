@@ -11,8 +11,9 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record, SessionSummary};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{
-    BoxFuture, ClaimMode, ErasureMode, FenceToken, ForkRemoval, Owner, Redaction, RedactionReport, Removal,
-    RemovalReport, SavedSnapshot, SessionClaim, SessionCursor, SessionPage, SessionQuery, Store, StoreError,
+    BoxFuture, ChangingSessions, ClaimMode, ErasureMode, FenceToken, ForkRemoval, ListedChanges, Owner,
+    Redaction, RedactionReport, Removal, RemovalReport, SavedSnapshot, SessionClaim, SessionCursor,
+    SessionPage, SessionQuery, Store, StoreError,
 };
 use backstitch_store::MemoryStore;
 
@@ -62,6 +63,10 @@ enum Fault {
     KeepsStaleSummaries,
     /// Any summary is put, whatever position it describes.
     PutsAnySummary,
+    /// Changed paths are put, whatever position they describe.
+    PutsAnyChanges,
+    /// Calls whose paths are not listed count as calls that changed nothing.
+    ForgetsUnlistedCalls,
     /// A page is cut before its sessions are selected by status.
     SelectsAfterTheLimit,
     /// Claims and inboxes are not joined.
@@ -345,6 +350,36 @@ impl Store for Broken {
         }
         self.inner.put_summary(summary)
     }
+
+    fn changes(&self, session: SessionId) -> BoxFuture<'_, Result<Option<Vec<ListedChanges>>, StoreError>> {
+        self.inner.changes(session)
+    }
+
+    fn put_changes(
+        &self,
+        session: SessionId,
+        head: Position,
+        listed: Vec<ListedChanges>,
+    ) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(async move {
+            let head = match self.fault {
+                Fault::PutsAnyChanges => self.inner.head(session).await?,
+                _ => head,
+            };
+            self.inner.put_changes(session, head, listed).await
+        })
+    }
+
+    fn changing_sessions(&self, path: &str) -> BoxFuture<'_, Result<ChangingSessions, StoreError>> {
+        let path = path.to_owned();
+        Box::pin(async move {
+            let mut found = self.inner.changing_sessions(&path).await?;
+            if self.fault == Fault::ForgetsUnlistedCalls {
+                found.possible.clear();
+            }
+            Ok(found)
+        })
+    }
 }
 
 fn assert_found(fault: Fault, property: &str) {
@@ -383,6 +418,8 @@ fn mistakes_are_found() {
         (Fault::KeepsSummariesOfRefused, "a_refused_batch_leaves_the_summary"),
         (Fault::KeepsStaleSummaries, "a_batch_without_a_summary_leaves_its_session_unindexed"),
         (Fault::PutsAnySummary, "only_a_summary_of_the_head_is_put"),
+        (Fault::PutsAnyChanges, "changed_paths_are_put_at_the_head_only"),
+        (Fault::ForgetsUnlistedCalls, "sessions_are_found_by_the_paths_that_they_changed"),
         (Fault::SelectsAfterTheLimit, "pages_are_full_whatever_is_selected"),
         (Fault::JoinsNothing, "statuses_follow_from_claims_and_inboxes"),
         (Fault::CountsAsCursor, "a_cursor_stays_valid_while_sessions_are_added"),

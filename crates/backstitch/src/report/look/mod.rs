@@ -1,5 +1,6 @@
 //! What operations show of sessions and stores. They change nothing.
 
+mod blame;
 mod call;
 mod changes;
 mod files;
@@ -11,6 +12,7 @@ mod usage;
 
 use serde_json::{Map, Value};
 
+pub use blame::{BlameReport, BlamedCall, BlamedLine};
 pub use call::{CallAttempt, CallDecision, CallPause, CallReport, CallState, CallStep, ModelUsage};
 pub use changes::{ChangesReport, ChangingCall};
 pub use files::{ChangedFile, DiffReport, FileDetail, FileReport, MessageCounts};

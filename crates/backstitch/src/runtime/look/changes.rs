@@ -6,20 +6,23 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use backstitch_runtime::{RuntimeError, read_records};
+use backstitch_runtime::{RuntimeError, message_text, one_line, read_records};
 
 use super::call::is_seen;
 use crate::filesystem::format;
-use crate::id::CallId;
+use crate::id::{CallId, EvaluationId};
 use crate::journal::{
     CallChanges, CallFinished, CallStarted, CallVerdict, ChangeCounts, ChangedPath, Position, RecordBody,
-    WorkspaceRoot,
+    Role, WorkspaceRoot,
 };
 use crate::message::Content;
 use crate::ports::{FilePath, Objects};
 use crate::report::{ChangesReport, ChangingCall, Version};
 use crate::runtime::Runtime;
 use crate::view::JournalView;
+
+/// How many characters of a question are kept.
+const QUESTION_LENGTH: usize = 200;
 
 impl Runtime {
     /// Lists what the calls of a session changed: all paths, or one and what is below it. A call whose paths are not known any
@@ -29,15 +32,30 @@ impl Runtime {
         view: &JournalView,
         path: Option<&FilePath>,
     ) -> Result<ChangesReport, RuntimeError> {
+        let calls = self.changing_calls(view, path).await?.into_iter().map(|found| found.call).collect();
+        Ok(ChangesReport { v: Version, session: view.session_id(), calls })
+    }
+
+    /// Finds the calls of a session that changed something at a path or below it, in the order of their ends.
+    pub(super) async fn changing_calls(
+        &self,
+        view: &JournalView,
+        path: Option<&FilePath>,
+    ) -> Result<Vec<FoundCall>, RuntimeError> {
         let session = view.session_id();
         let mut calls = Vec::new();
         let mut started: HashMap<CallId, Arc<CallStarted>> = HashMap::new();
         let mut turns: HashMap<CallId, u64> = HashMap::new();
+        let mut questions: HashMap<EvaluationId, String> = HashMap::new();
         for record in read_records(&*self.store.store, session, Position::START, Some(view.head())).await? {
             match &record.body {
                 RecordBody::MessageAppended(message) => {
                     if let Content::OptionCall(call) = &message.message.content {
                         turns.insert(call.invocation_id, message.turn);
+                    }
+                    if message.role() == Role::User {
+                        let question = || one_line(&message_text(message), QUESTION_LENGTH);
+                        questions.entry(message.evaluation_id).or_insert_with(question);
                     }
                 }
                 RecordBody::CallStarted(start) => drop(started.insert(start.call_id, start.clone())),
@@ -47,7 +65,7 @@ impl Runtime {
                     else {
                         continue;
                     };
-                    calls.push(ChangingCall {
+                    let call = ChangingCall {
                         call: start.call_id,
                         tool: start.name.clone(),
                         evaluation: start.evaluation_id,
@@ -58,12 +76,48 @@ impl Runtime {
                         visible: is_seen(view, record.position),
                         counts,
                         files,
-                    });
+                    };
+                    let question = questions.get(&start.evaluation_id).cloned();
+                    calls.push(FoundCall { call, roots: roots_around(start.root, finished), question });
                 }
                 _ => {}
             }
         }
-        Ok(ChangesReport { v: Version, session, calls })
+        Ok(calls)
+    }
+}
+
+/// A call that changed files.
+pub(super) struct FoundCall {
+    pub(super) call: ChangingCall,
+    /// The files before and after it.
+    pub(super) roots: Option<(WorkspaceRoot, WorkspaceRoot)>,
+    /// The beginning of the message that its evaluation answers.
+    pub(super) question: Option<String>,
+}
+
+/// The files before and after a call, if they differ.
+pub(in crate::runtime) fn roots_around(
+    before: Option<WorkspaceRoot>,
+    finished: &CallFinished,
+) -> Option<(WorkspaceRoot, WorkspaceRoot)> {
+    before.zip(finished.root.or(finished.rescue)).filter(|(before, after)| before != after)
+}
+
+/// Returns what a call recorded, or else what a comparison of the files around it says, if that is known. `None` for a call that
+/// changed nothing.
+pub(in crate::runtime) fn listed_changes(
+    objects: &dyn Objects,
+    before: Option<WorkspaceRoot>,
+    finished: &CallFinished,
+) -> Option<Option<CallChanges>> {
+    match &finished.changes {
+        Some(changes) => Some(Some(changes.clone())),
+        // Without roots, or with equal ones, the call changed nothing.
+        None => {
+            let (before, after) = roots_around(before, finished)?;
+            Some(format::changes(objects, before, after).ok())
+        }
     }
 }
 
@@ -77,14 +131,8 @@ fn changes_of(
     finished: &CallFinished,
     path: Option<&FilePath>,
 ) -> Option<Changed> {
-    let roots = before.zip(finished.root.or(finished.rescue)).filter(|(before, after)| before != after);
-    let compared = |(before, after)| format::changes(objects, before, after).ok();
-    let changes = match &finished.changes {
-        Some(changes) => Some(changes.clone()),
-        // Without roots, or with equal ones, the call changed nothing.
-        None => compared(roots?),
-    };
-    let files = match (&changes, roots) {
+    let changes = listed_changes(objects, before, finished)?;
+    let files = match (&changes, roots_around(before, finished)) {
         (Some(CallChanges::Paths(paths)), _) => Some(paths.clone()),
         (Some(CallChanges::Counts(_)), Some((before, after))) => all_paths(objects, before, after),
         _ => None,
@@ -102,7 +150,7 @@ fn all_paths(objects: &dyn Objects, before: WorkspaceRoot, after: WorkspaceRoot)
     Some(changes.into_iter().map(|change| ChangedPath::new(change.path, change.change)).collect())
 }
 
-fn is_at_or_below(file: &str, path: &FilePath) -> bool {
+pub(super) fn is_at_or_below(file: &str, path: &FilePath) -> bool {
     let path = path.as_str();
     let below = file.strip_prefix(path);
     path.is_empty() || below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

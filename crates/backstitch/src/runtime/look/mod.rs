@@ -3,8 +3,10 @@
 //! A session is shown by its [view](backstitch_runtime::Runtime::view), which takes long to load in a long session; so these
 //! operations are given the view at its head, and one view serves several of them.
 
+mod blame;
 mod call;
 mod call_span;
+mod changed_file;
 mod changes;
 mod files;
 mod list;
@@ -20,6 +22,7 @@ use crate::journal::WorkspaceRevision;
 use crate::ports::Store;
 use crate::view::JournalView;
 
+pub(super) use changes::{listed_changes, roots_around};
 pub use list::SessionIndex;
 pub use log::{LogEntry, LogFilter, SessionLog, cost, is_failure, money};
 pub use session::{EvaluationTurns, OpenProgram, SessionAt};

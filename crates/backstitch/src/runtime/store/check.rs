@@ -7,7 +7,9 @@ use std::path::Path;
 use backstitch_runtime::{IndexCheck, IndexProgress, IndexRepair, SnapshotState, check_snapshot};
 
 use crate::ports::{BackupProgress, OpenError, Progress};
-use crate::report::{RedactedRecords, StoreBackup, StoreCheck, StoreSalvage, Version, WrongSnapshot};
+use crate::report::{
+    ChangesCheck, RedactedRecords, StoreBackup, StoreCheck, StoreSalvage, Version, WrongSnapshot,
+};
 use crate::stores::{self, StoreAddress};
 use crate::{Runtime, RuntimeError};
 
@@ -30,7 +32,8 @@ impl Runtime {
     }
 
     /// Like [`verify`](Self::verify). Summaries that differ from their journals are written again, and such snapshots are deleted.
-    /// Nothing else is changed: journals and objects are never repaired.
+    /// Changed paths are listed again where they differ, or where calls of an earlier version have none: the files before and after
+    /// those calls are compared. Nothing else is changed: journals and objects are never repaired.
     pub async fn repair(&self, progress: Progress<'_, IndexProgress>) -> Result<StoreCheck, RuntimeError> {
         self.store.admin.remove_stray_summaries().await?;
         self.check(IndexRepair::Rebuild, progress).await
@@ -55,8 +58,14 @@ impl Runtime {
             Err(_) if !report.is_sound() => IndexCheck::default(),
             Err(error) => return Err(error),
         };
-        let agrees =
-            repair == IndexRepair::Rebuild || index.differing.is_empty() && wrong_snapshots.is_empty();
+        let changes = match self.check_changes(repair).await {
+            Ok(changes) => changes,
+            Err(_) if !report.is_sound() => ChangesCheck::default(),
+            Err(error) => return Err(error),
+        };
+        let is_same =
+            index.differing.is_empty() && changes.differing.is_empty() && wrong_snapshots.is_empty();
+        let agrees = repair == IndexRepair::Rebuild || is_same;
         let sound = report.is_sound() && agrees;
         let records_of = |(session, positions)| RedactedRecords { session, positions };
         Ok(StoreCheck {
@@ -72,6 +81,7 @@ impl Runtime {
             redacted_objects: report.redacted_objects,
             removed: report.removed,
             index,
+            changes,
         })
     }
 

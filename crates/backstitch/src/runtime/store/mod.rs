@@ -6,12 +6,14 @@
 //!
 //! | module | responsibility |
 //! |---|---|
+//! | `changes` | the index of changed paths, compared with the journals and repaired |
 //! | `check` | verification and repair; backup and salvage, also of stores that cannot be opened |
 //! | `erase` | removal of values and of sessions; collection of garbage, expiry, sizes, remainders of killed processes |
 //! | `git` | the files of a session as a git repository |
 //! | `markdown` | conversations as documents |
 //! | `transfer` | copies and bundles of sessions, and sessions of bundles |
 
+mod changes;
 mod check;
 mod erase;
 mod git;

@@ -17,7 +17,7 @@ use clap::builder::PossibleValuesParser;
 
 use super::list::moment;
 use crate::common::Common;
-use crate::open::OpenStore;
+use crate::open::{OpenStore, in_session_or_whole};
 use crate::terminal::Pager;
 use crate::usage;
 use line::Lines;
@@ -44,6 +44,9 @@ pub(crate) struct Log {
     /// Print only records of this kind; may be given several times.
     #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(RecordBody::KINDS.iter().map(|(kind, _)| *kind)))]
     kind: Vec<String>,
+    /// Print only the calls that changed this file, or something in this directory.
+    #[arg(long, value_name = "PATH", conflicts_with = "graph")]
+    file: Option<String>,
     /// Draw rewinds, forks, sub-agents and rescued files as a graph, newest first.
     #[arg(long, conflicts_with = "follow")]
     graph: bool,
@@ -57,8 +60,9 @@ impl Log {
         let place = OpenStore::for_reading(common)?;
         let since = self.since.as_deref().map(|text| moment(text, SystemClock::default().now()));
         let (since, kinds) = (since.transpose()?, self.kind);
-        let filter = LogFilter { all: self.all, failed: self.failed, since, kinds };
         let view = place.view(place.session(self.session.as_deref()).await?).await?;
+        let file = self.file.as_deref().map(|path| in_session_or_whole(&view, path)).transpose()?;
+        let filter = LogFilter { all: self.all, failed: self.failed, since, kinds, file };
         // A pager would wait for the end of what is followed.
         let _pager = if self.follow || common.json { None } else { Some(Pager::new()) };
         if self.graph {

@@ -82,7 +82,7 @@ pub trait StoreAdmin: Any + Send + Sync {
     /// Deletes the snapshot of a session, if there is one. The journal holds the same state.
     fn remove_snapshot(&self, session: SessionId) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// Deletes summaries of sessions that do not exist, and returns their number.
+    /// Deletes summaries of sessions that do not exist, and changed paths of such records. Returns the number of summaries.
     fn remove_stray_summaries(&self) -> BoxFuture<'_, Result<u64, StoreError>>;
 
     /// Deletes all objects that retention does not keep and that are not reachable, or only reports them. Fails on a damaged store,

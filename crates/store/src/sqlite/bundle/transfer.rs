@@ -26,7 +26,7 @@ use crate::sqlite::objects::{self, CompressedObject, Packer, Presence, presence}
 use crate::sqlite::read::{checksum_at, existing, texts};
 use crate::sqlite::row::{RecordRow, RowContext};
 use crate::sqlite::store::SqliteStore;
-use crate::sqlite::{append, claims, generation, inbox, index, redactions};
+use crate::sqlite::{append, changes, claims, generation, inbox, index, redactions};
 
 /// A selection and the connection that it is read from, inside a transaction.
 pub(super) struct Transfer<'a> {
@@ -268,6 +268,7 @@ impl Transfer<'_> {
         })?;
         // Readers that can fold the journal index it again.
         index::forget(target, number)?;
+        changes::rebuild(target, session, number)?;
         if one.role != SessionRole::Ancestor {
             self.write_inbox(target, session)?;
         }

@@ -19,6 +19,7 @@ macro_rules! assert_fails {
 
 pub(crate) mod admin;
 mod append;
+mod changes;
 mod claim;
 mod concurrent;
 mod inbox;
@@ -39,6 +40,7 @@ use backstitch_core::ports::{ClaimMode, FenceToken, Owner, SessionClaim, Store, 
 use backstitch_testkit::{block_on, sample};
 
 pub(crate) use append::*;
+pub(crate) use changes::*;
 pub(crate) use claim::*;
 pub(crate) use concurrent::*;
 pub(crate) use inbox::*;
@@ -116,6 +118,11 @@ macro_rules! store_properties {
             summaries_come_back_as_they_were_written
             unindexed_sessions_are_listed_in_order
             readers_see_the_summary_of_the_head
+            changed_paths_are_listed_with_the_end_of_their_call
+            a_refused_batch_lists_no_paths
+            changed_paths_are_put_at_the_head_only
+            sessions_are_found_by_the_paths_that_they_changed
+            changed_paths_are_removed_and_redacted_with_their_session
             queries_select_by_every_condition
             conditions_of_a_query_are_combined
             statuses_follow_from_claims_and_inboxes

@@ -111,6 +111,8 @@ pub(crate) fn queries_select_by_every_condition(store: &dyn Store) {
     assert_eq!(select(query().with_parent(plain)), [fork]);
     assert_eq!(select(query().with_parent(plain).with_parent(failed)), [fork, child]);
     assert_eq!(select(query().with_parent(child)), []);
+    assert_eq!(select(query().with_sessions(vec![child, plain, sample::session(9)])), [plain, child]);
+    assert_eq!(select(query().with_sessions(Vec::new())), []);
     assert_eq!(select(query().with_created(TimeRange::since(at(100)))), [fork, child]);
     assert_eq!(select(query().with_created(TimeRange { since: Some(at(1)), until: Some(at(200)) })), [fork]);
     assert_eq!(

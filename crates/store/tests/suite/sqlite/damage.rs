@@ -300,3 +300,16 @@ fn random_damage_is_never_taken_for_data() {
     }
     assert!(wrong > 10 && found > 5, "{wrong} rounds did damage, {found} of them were found by verify");
 }
+
+#[test]
+fn rows_about_missing_records_are_found_and_deleted() {
+    let store = Temporary::new();
+    write(&*store, &sample::every_kind());
+    let raw = Connection::open(store.path()).unwrap();
+    raw.execute("INSERT INTO changes (record, number, path) VALUES (77 << 32, 0, 'stray.txt')", []).unwrap();
+    let report = store.verify().unwrap();
+    assert_eq!(report.findings.len(), 1, "{:?}", report.findings);
+    assert!(report.findings[0].to_string().contains("1 changed paths"), "{:?}", report.findings);
+    store.remove_stray_summaries().unwrap();
+    assert!(store.verify().unwrap().is_sound());
+}

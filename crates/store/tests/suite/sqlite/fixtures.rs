@@ -19,7 +19,7 @@ use super::agent::Agent;
 use super::support::{Writer, claim, notes, read, write};
 
 /// Number of the newest version.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
@@ -32,6 +32,7 @@ const FIXTURES: &[(&str, usize, &str)] = &[
     ("store-v3.db", 4, "bc2e08c952e34b2d"),
     ("store-v4.db", 4, "51533b03223d0729"),
     ("store-v5.db", 4, "a539f055770f0c29"),
+    ("store-v6.db", 4, "0000000000000000"),
 ];
 
 #[test]
@@ -119,6 +120,12 @@ fn stores_of_all_versions_are_read() {
         assert_eq!(snapshot, expected, "{name}");
         if written_by < 4 {
             assert_eq!(block_on(store.unindexed(usize::MAX)).unwrap(), ids, "{name} has no index yet");
+        }
+        // Version 6 lists what calls changed. A session of an older one may have changed any path.
+        let found = block_on(store.changing_sessions("")).unwrap();
+        match written_by {
+            ..6 => assert_eq!((found.certain, found.possible), (Vec::new(), ids.clone()), "{name}"),
+            _ => assert_eq!((found.certain, found.possible), (vec![ids[0]], Vec::new()), "{name}"),
         }
         let pruned = Agent::tree_of(&[("file", "0"), ("same", "the same")]);
         let error = block_on(store.object(pruned)).unwrap_err();

@@ -34,6 +34,8 @@ fn a_sound_store_is_saved_as_a_whole() {
     for id in block_on(store.sessions()).unwrap() {
         assert_eq!(read(&new, id).unwrap(), read(&*store, id).unwrap());
     }
+    let changes = |store: &SqliteStore| block_on(store.changes(journals[0].session)).unwrap().unwrap();
+    assert_eq!((changes(&new).len(), changes(&new)), (1, changes(&store)));
     for object in journals.iter().flat_map(|journal| journal.objects()) {
         // Unreferenced objects are not copied.
         let found = block_on(new.object(object.id())).unwrap();

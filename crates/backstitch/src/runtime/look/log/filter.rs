@@ -4,6 +4,7 @@ use backstitch_runtime::{describe, message_text, one_line};
 
 use crate::budget::Amounts;
 use crate::journal::{CallVerdict, EvaluationOutcome, Record, RecordBody, Role};
+use crate::ports::FilePath;
 use crate::time::Timestamp;
 
 /// Begin of the name of the step that compares the tools of an MCP server with the recorded ones.
@@ -20,10 +21,13 @@ pub struct LogFilter {
     pub since: Option<Timestamp>,
     /// Selects only records of these kinds; any, if there are none. They may be of those that only programs need.
     pub kinds: Vec<String>,
+    /// Selects only records of calls that changed this path or something below it. Of calls that end while the log is followed,
+    /// only their ends are selected.
+    pub file: Option<FilePath>,
 }
 
 impl LogFilter {
-    /// Returns the line for a record that is selected.
+    /// Returns the line for a record that is selected, whatever the calls have changed.
     pub fn text(&self, record: &Record) -> Option<String> {
         let is_selected = self.since.is_none_or(|since| record.at >= since)
             && (self.kinds.is_empty() || self.kinds.iter().any(|kind| kind == record.body.kind()))

@@ -5,7 +5,7 @@
 mod files;
 mod filter;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -13,8 +13,11 @@ use backstitch_runtime::{EventStream, RuntimeError, SessionEvent, load_view, rea
 
 pub use filter::{LogFilter, cost, is_failure, money};
 
+use super::changes::is_at_or_below;
 use super::waiting::decision_about;
-use crate::journal::{Position, Record, RecordBody};
+use crate::id::CallId;
+use crate::journal::{CallChanges, Position, Record, RecordBody};
+use crate::message::Content;
 use crate::report::{LogLine, PendingDecision, Version};
 use crate::runtime::Runtime;
 use crate::view::JournalView;
@@ -31,6 +34,8 @@ pub struct SessionLog {
     /// The positions that are visible at the head.
     visible: Vec<Range<Position>>,
     files: CallFiles,
+    /// The calls that changed the file of the filter, once they are known.
+    calls: Option<HashSet<CallId>>,
     /// The next record that is read.
     next: Position,
     page: VecDeque<Record>,
@@ -64,6 +69,7 @@ impl Runtime {
             visible: head.lineage().visible(head.head()),
             view: head,
             files: CallFiles::default(),
+            calls: None,
             next: Position::START,
             page: VecDeque::new(),
             events: None,
@@ -75,13 +81,14 @@ impl Runtime {
 impl SessionLog {
     /// Begins with the last records: the last `limit` of those that are selected.
     pub async fn skip_to_last(&mut self, limit: usize) -> Result<(), RuntimeError> {
+        self.find_calls().await?;
         let (mut end, mut left) = (self.view.head().number(), limit);
         (self.next, self.page) = (self.view.head(), VecDeque::new());
         while end > 0 && left > 0 {
             let start = end.saturating_sub(PAGE as u64);
             self.next = Position::new(start);
             for record in self.read(self.next, Position::new(end)).await?.iter().rev() {
-                if self.filter.text(record).is_some() {
+                if self.is_of_file(record) && self.filter.text(record).is_some() {
                     left -= 1;
                 }
                 if left == 0 {
@@ -96,6 +103,7 @@ impl SessionLog {
 
     /// Returns the next selected record; `None` at the head.
     pub async fn next(&mut self) -> Result<Option<LogEntry>, RuntimeError> {
+        self.find_calls().await?;
         loop {
             let Some(record) = self.page.pop_front() else {
                 let end = self.view.head().min(self.next.after(PAGE));
@@ -114,6 +122,7 @@ impl SessionLog {
 
     /// Waits for the next selected record that is appended after the head; `None` once the session has ended, stopped or paused.
     pub async fn next_new(&mut self) -> Result<Option<LogEntry>, RuntimeError> {
+        self.find_calls().await?;
         let session = self.view.session_id();
         while !self.has_ended {
             let events =
@@ -133,11 +142,44 @@ impl SessionLog {
                 record.body,
                 RecordBody::EvaluationFinished(_) | RecordBody::Paused(_) | RecordBody::SessionStopped(_)
             );
+            if let (Some(calls), Some(file)) = (&mut self.calls, &self.filter.file)
+                && let RecordBody::CallFinished(finished) = &record.body
+                && let Some(paths) = finished.changes.as_ref().and_then(CallChanges::paths)
+                && paths.iter().any(|changed| is_at_or_below(&changed.path, file))
+            {
+                calls.insert(finished.call_id);
+            }
             if let Some(entry) = self.entry(record).await? {
                 return Ok(Some(entry));
             }
         }
         Ok(None)
+    }
+
+    /// Finds the calls that changed the file of the filter, if there is one.
+    async fn find_calls(&mut self) -> Result<(), RuntimeError> {
+        if let (Some(file), None) = (&self.filter.file, &self.calls) {
+            let changes = self.runtime.changes(&self.view, Some(file)).await?;
+            self.calls = Some(changes.calls.into_iter().map(|changing| changing.call).collect());
+        }
+        Ok(())
+    }
+
+    /// Whether a record belongs to a call that changed the file of the filter. Without one, every record does.
+    fn is_of_file(&self, record: &Record) -> bool {
+        let Some(calls) = &self.calls else { return true };
+        let call = match &record.body {
+            RecordBody::MessageAppended(message) => match &message.message.content {
+                Content::OptionCall(call) => Some(call.invocation_id),
+                Content::OptionResult(result) => Some(result.invocation_id),
+                _ => None,
+            },
+            RecordBody::CallStarted(started) => Some(started.call_id),
+            RecordBody::CallFinished(finished) => Some(finished.call_id),
+            RecordBody::Paused(paused) => paused.call_id,
+            _ => None,
+        };
+        call.is_some_and(|call| calls.contains(&call))
     }
 
     async fn read(&self, from: Position, to: Position) -> Result<Vec<Record>, RuntimeError> {
@@ -147,7 +189,7 @@ impl SessionLog {
     /// Describes a record, if it is selected.
     async fn entry(&mut self, record: Arc<Record>) -> Result<Option<LogEntry>, RuntimeError> {
         let changes = self.files.changes(&*self.runtime.store.objects, &self.view, &record);
-        if self.filter.text(&record).is_none() {
+        if !self.is_of_file(&record) || self.filter.text(&record).is_none() {
             return Ok(None);
         }
         // The line shows the beginning of a text that is too large for its record.

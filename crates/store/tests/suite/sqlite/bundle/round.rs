@@ -102,6 +102,33 @@ fn files_of_all_calls_are_in_a_bundle_and_pruned_ones_stay_pruned() {
 }
 
 #[test]
+fn changed_paths_are_listed_where_a_session_is_moved_to() {
+    let store = Temporary::new();
+    let journal = sample::every_kind();
+    write(&*store, &journal);
+    let mut agent = Agent::new(&store, 50);
+    agent.call(&[("file", "1")]);
+    agent.call(&[("file", "2")]);
+    let target = empty();
+    for session in [journal.session, agent.session()] {
+        let path = exported(&store, session, &format!("{session}.bundle"));
+        // What the bundle itself lists does not count.
+        let raw = Connection::open(&path).unwrap();
+        let sql = "INSERT INTO changes (record, number, path) VALUES ((1 << 32) + 7, 99, 'forged.txt')";
+        raw.execute(sql, []).unwrap();
+        drop(raw);
+        imported(&target, &path).unwrap();
+    }
+    let changes = |store: &SqliteStore| block_on(store.changes(journal.session)).unwrap().unwrap();
+    assert_eq!((changes(&target).len(), changes(&target)), (1, changes(&store)));
+    // Its calls have changed files, and record no paths.
+    assert_eq!(block_on(target.changes(agent.session())).unwrap(), None);
+    assert_eq!(block_on(target.changing_sessions("forged.txt")).unwrap().certain, []);
+    let found = block_on(target.changing_sessions("hem.txt")).unwrap();
+    assert_eq!((found.certain, found.possible), (vec![journal.session], vec![agent.session()]));
+}
+
+#[test]
 fn a_session_is_copied_from_store_to_store() {
     let (one, two) = (Temporary::new(), empty());
     let journal = sample::every_kind();
