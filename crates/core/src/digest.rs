@@ -34,6 +34,13 @@ impl Digest {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
+    /// Computes the digest of all bytes of a reader.
+    pub fn of_reader(reader: impl std::io::Read) -> std::io::Result<Self> {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(reader)?;
+        Ok(Self(*hasher.finalize().as_bytes()))
+    }
+
     /// Computes the digest of a value's JSON with sorted keys, so that key order and whitespace do not
     /// matter.
     ///
@@ -91,6 +98,12 @@ mod tests {
         let one: serde_json::Value = serde_json::from_str(r#"{"a":1,"b":[2,3]}"#).unwrap();
         let other: serde_json::Value = serde_json::from_str(r#"{ "b": [2, 3], "a": 1 }"#).unwrap();
         assert_eq!(Digest::of_json(&one).unwrap(), Digest::of_json(&other).unwrap());
+    }
+
+    #[test]
+    fn a_reader_has_the_digest_of_its_bytes() {
+        let bytes = vec![7; 300_000];
+        assert_eq!(Digest::of_reader(&bytes[..]).unwrap(), Digest::of(&bytes));
     }
 
     #[test]

@@ -94,7 +94,8 @@ pub use policy::{FunctionPolicy, HumanPolicy};
 pub use prices::{Price, Prices};
 #[cfg(unix)]
 pub use process::{
-    PrivateDirectory, ServerProcess, ServerStreams, left_temporaries, remove_left_temporaries,
+    PrivateDirectory, ProgramPlace, ServerProcess, ServerStreams, left_temporaries,
+    remove_left_temporaries,
 };
 pub use process::{
     SandboxSupport, end_survivors, has_namespaces, has_supervisor, hide_secrets, probe, resolve_writable,

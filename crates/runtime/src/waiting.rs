@@ -1,10 +1,10 @@
 //! Calls that wait for a person, and the arguments of calls.
 
 use backstitch_core::id::{CallId, SessionId};
-use backstitch_core::journal::PauseReason;
+use backstitch_core::journal::{ApprovalSubject, PauseReason};
 use backstitch_core::message::Large;
 use backstitch_core::ports::{BoxFuture, Store, fetch_large};
-use backstitch_core::view::JournalView;
+use backstitch_core::view::{Call, JournalView};
 use serde_json::Value;
 
 use crate::content::{arguments_of, with_content};
@@ -28,6 +28,8 @@ pub struct WaitingCall {
     pub detail: String,
     /// Whether a result is recorded that can be used again.
     pub has_offer: bool,
+    /// What the person is asked about, if the call needs approval.
+    pub subject: Option<ApprovalSubject>,
 }
 
 /// The arguments of a call.
@@ -35,7 +37,7 @@ pub struct WaitingCall {
 pub struct CallArguments {
     /// The arguments as the model wrote them: an object, or a text if they are none.
     pub asked: Value,
-    /// The arguments that the call was started with, if a person edited them.
+    /// The arguments that the call was started with, or is about to be, if a person edited them.
     pub edited: Option<Value>,
 }
 
@@ -48,8 +50,11 @@ impl CallArguments {
 
 /// Returns the arguments of a call. Large ones are fetched from the store.
 pub async fn call_arguments(store: &dyn Store, view: &JournalView, call: CallId) -> Result<CallArguments> {
-    let mut edited = None;
-    if let Some(intent) = view.call(call).and_then(|call| call.intent.as_ref()) {
+    let known = view.call(call);
+    let mut edited = known.and_then(Call::edited_arguments).cloned().map(Value::Object);
+    if let Some(intent) = known.and_then(|call| call.intent.as_ref())
+        && edited.is_none()
+    {
         let mut started = intent.record.clone();
         fetch_large(store, &mut started).await?;
         edited = started.arguments.as_ref().and_then(Large::inline).cloned().map(Value::Object);
@@ -93,6 +98,7 @@ pub(crate) fn waiting_calls(
                 reason: pause.reason,
                 detail: pause.detail.clone().unwrap_or_default(),
                 has_offer: pause.offer.is_some(),
+                subject: pause.subject.clone(),
             });
         }
         Ok(all)

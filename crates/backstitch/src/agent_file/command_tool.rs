@@ -3,22 +3,26 @@
 //! A `[[tool]]` names a program and its arguments. `{name}` in an argument is replaced by an argument of the call;
 //! no shell is involved, so the values cannot start other programs. The process runs like a command of the shell
 //! tool: in the workspace, without keys, with all of its child processes. If it fails, the files are rolled back.
+//! A person who approves a call approves the files that it starts, as [`covered`](super::covered) says.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::covered::covered_files;
 use super::definition::Approve;
 use super::error::{Problem, near};
 use super::template::ArgumentTemplate;
 use super::values::{Span, is_default};
+use crate::digest::Digest;
 use crate::host::OutputContract;
-use crate::journal::Effect;
+use crate::journal::{CoveredDigests, Effect};
 use crate::ports::{BoxFuture, FilePath, OutputCaps, ProcessSpec, Sandbox};
 use crate::prompt::Output;
-use crate::tool::{Tool, ToolContext, ToolError, ToolHandler, ToolOutcome};
+use crate::tool::{CallInspection, Tool, ToolContext, ToolError, ToolHandler, ToolOutcome};
 use crate::tools::{CommandOutcome, Files, effect_within, run_confined, sandbox_description};
 
 /// Time limit of a call, if the definition sets none.
@@ -156,9 +160,44 @@ struct CommandRunner {
 }
 
 impl CommandRunner {
+    fn line(&self, arguments: &Map<String, Value>) -> Result<Vec<String>, ToolError> {
+        self.template.filled(arguments).map_err(|message| ToolError::Validation { message })
+    }
+
+    /// Returns digests of the command line and of the files that it starts.
+    async fn digests(
+        &self,
+        workspace: Option<&Path>,
+        arguments: &Map<String, Value>,
+    ) -> Result<CoveredDigests, ToolError> {
+        let CommandToolDefinition { directory, stdin, .. } = &self.definition;
+        let line = self.line(arguments)?;
+        let unusable = |error: &dyn std::fmt::Display| ToolError::of_kind("could_not_start", error);
+        let form = Digest::of_json(&(&line, directory, stdin)).map_err(|error| unusable(&error))?;
+        let below = match directory.as_str() {
+            "" => FilePath::root(),
+            directory => FilePath::new(directory).map_err(|error| unusable(&error))?,
+        };
+        let program = line.into_iter().next().unwrap_or_default();
+        let spec = ProcessSpec::new(program).in_directory(below);
+        let spec = self.hidden.iter().fold(spec, ProcessSpec::without_env);
+        let (workspace, fixed) = (workspace.map(Path::to_owned), self.template.fixed());
+        // Programs may be large.
+        let files = move || covered_files(&spec, workspace.as_deref(), &fixed);
+        let mut covered = tokio::task::spawn_blocking(files).await.map_err(|error| unusable(&error))?;
+        covered.insert("the command line".to_owned(), form);
+        Ok(covered)
+    }
+
     async fn run(&self, context: &ToolContext, arguments: &Map<String, Value>) -> ToolOutcome {
         let definition = &self.definition;
-        let line = self.template.filled(arguments).map_err(|message| ToolError::Validation { message })?;
+        if let Some(approved) = context.approved()
+            && approved.covered != self.digests(context.directory().as_deref(), arguments).await?
+        {
+            let message = "what it starts has changed since a person approved it; it was not run";
+            return Err(ToolError::of_kind("changed", message));
+        }
+        let line = self.line(arguments)?;
         let (program, rest) = line
             .split_first()
             .ok_or_else(|| ToolError::of_kind("could_not_start", "the command is empty"))?;
@@ -184,6 +223,13 @@ impl CommandRunner {
 impl ToolHandler for CommandRunner {
     fn call(&self, context: ToolContext, arguments: Map<String, Value>) -> BoxFuture<'_, ToolOutcome> {
         Box::pin(async move { self.run(&context, &arguments).await })
+    }
+
+    fn inspect<'a>(
+        &'a self,
+        call: CallInspection<'a>,
+    ) -> BoxFuture<'a, Result<CoveredDigests, ToolError>> {
+        Box::pin(self.digests(call.directory, call.arguments))
     }
 }
 

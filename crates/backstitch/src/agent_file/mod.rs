@@ -34,6 +34,7 @@
 mod answering;
 mod build;
 mod command_tool;
+mod covered;
 mod definition;
 mod engine;
 mod error;

@@ -49,6 +49,15 @@ impl ArgumentTemplate {
         Ok(Self { program, arguments })
     }
 
+    /// Returns the arguments that are the same for every call.
+    pub(super) fn fixed(&self) -> Vec<String> {
+        let fixed = self.arguments.iter().filter_map(|pieces| match &pieces[..] {
+            [Piece::Text(text)] => Some(text.clone()),
+            _ => None,
+        });
+        fixed.collect()
+    }
+
     /// Returns the program and its arguments for a call.
     pub(super) fn filled(&self, values: &Map<String, Value>) -> Result<Vec<String>, String> {
         let mut filled = vec![self.program.clone()];
@@ -135,6 +144,13 @@ mod tests {
         assert_eq!(filled(&["p", "{a}"], json!({"a": "{b}", "b": "no"})).unwrap(), ["p", "{b}"]);
         assert_eq!(filled(&["p", ""], json!({})).unwrap(), ["p", ""]);
         assert!(filled(&["p", "{a}"], json!({"a": "x\u{0}"})).is_err());
+    }
+
+    #[test]
+    fn arguments_without_placeholders_are_fixed() {
+        let command = ["python3", "{{a}}.py", "{a}", "-n={b}", "x"].map(str::to_owned);
+        let template = ArgumentTemplate::parse(&command, &["a", "b"]).unwrap();
+        assert_eq!(template.fixed(), ["{a}.py", "x"]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Starting a session, and driving it to its end with approvals in place: one loop for `run`, `resume` and `ask`.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,7 +20,8 @@ use super::live::{AnnouncedRun, Screen};
 use crate::common::Common;
 use crate::open::{OpenStore, Signals, short, uncovered};
 use crate::people::in_place::{
-    Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, ask_while_driven, is_askable,
+    AskedCalls, Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, ask_while_driven,
+    is_askable,
 };
 
 /// A session that this process drives, and everything that is needed to continue it after a decision.
@@ -62,7 +63,7 @@ impl DrivenSession {
 
     /// Follows a run to its end. The calls of an engine wait while it runs, so a person is asked meanwhile.
     async fn follow_run(&self, run: backstitch::Run) -> anyhow::Result<DriveReport> {
-        let (tick, mut asked, mut run) = (self.live.tick(), HashSet::new(), run.with_content());
+        let (tick, mut asked, mut run) = (self.live.tick(), AskedCalls::new(), run.with_content());
         let has_engine = self.built.agent.engine_name().is_some();
         while let Some(event) = run.next().await {
             self.live.show(&self.common, run.session(), &event);

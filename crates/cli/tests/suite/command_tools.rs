@@ -1,9 +1,12 @@
 //! Agents without Rust: programs as tools, sub-agents and retries in agent files.
 
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
 use serde_json::{Value, json};
 
+use crate::command::Ran;
 use crate::model::{Model, Said};
-use crate::stage::{Stage, last_line};
+use crate::stage::{Stage, last_line, text_of, wait_until};
 
 /// Writes an agent file whose scripted model makes these calls, one per reply, and then answers.
 fn agent(stage: &Stage, calls: &[(&str, Value)], tools: &str) -> String {
@@ -109,6 +112,78 @@ fn a_tool_waits_for_approval_if_its_definition_or_the_user_says_so() {
         assert_eq!(ran.code, Some(3), "{more} {flags:?}: {}", ran.errors);
         assert!(stage.file("noted").is_none());
     }
+}
+
+/// Approves all calls that wait, and resumes the session in another process.
+fn approve_and_resume(stage: &Stage) -> Ran {
+    stage.run(&["approve", &stage.session(), "--all"]).worked();
+    stage.run(&["resume"])
+}
+
+#[test]
+fn a_file_that_was_replaced_after_the_question_does_not_run() {
+    for program in ["sh SCRIPT", "SCRIPT", "LINK"] {
+        let stage = Stage::new();
+        let write = |name: &str, text: &str| {
+            let path = stage.write(name, &format!("#!/bin/sh\n{text}\n"));
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+            path
+        };
+        let script = write("mend.sh", "echo one > mended.txt");
+        write("other.sh", "echo two > mended.txt");
+        let link = text_of(&stage.path("link.sh"));
+        symlink("mend.sh", &link).unwrap();
+        let command: Vec<_> =
+            program.split(' ').map(|word| word.replace("SCRIPT", &script).replace("LINK", &link)).collect();
+        let tool = format!(
+            "[[tool]]\nname = \"mend\"\ndescription = \"Mends.\"\napproval = \"ask\"\ncommand = {}\n",
+            json!(command)
+        );
+        let agent = agent(&stage, &[("mend", json!({}))], &tool);
+        assert_eq!(stage.run(&["run", "Mend", "--agent", &agent]).code, Some(3));
+
+        if program == "LINK" {
+            std::fs::remove_file(&link).unwrap();
+            symlink("other.sh", &link).unwrap();
+        } else {
+            write("mend.sh", "echo two > mended.txt");
+        }
+        let again = approve_and_resume(&stage);
+        assert_eq!(again.code, Some(3), "{program}: {}", again.errors);
+        assert_eq!(stage.file("mended.txt"), None, "{program}");
+        let log = stage.run(&["log", &stage.session()]).worked_quietly();
+        assert!(log.contains("mend needs approval again, because this has changed since: the file"), "{log}");
+        let ended = approve_and_resume(&stage);
+        assert_eq!(ended.code, Some(0), "{program}: {}", ended.errors);
+        assert_eq!(stage.file("mended.txt").as_deref(), Some("two\n"), "{program}");
+    }
+}
+
+#[test]
+fn a_file_that_was_replaced_after_a_kill_does_not_run() {
+    let stage = Stage::new();
+    let started = stage.path("started");
+    let slow = format!("echo > {}; while true; do sleep 0.05; done", started.display());
+    let script = stage.write("mend.sh", &slow);
+    let tool = format!(
+        "[[tool]]\nname = \"mend\"\ndescription = \"Mends.\"\napproval = \"ask\"\neffect = \"workspace\"\ncommand = {}\n",
+        json!(["sh", script])
+    );
+    let agent = agent(&stage, &[("mend", json!({}))], &tool);
+    assert_eq!(stage.run(&["run", "Mend", "--agent", &agent]).code, Some(3));
+    stage.run(&["approve", &stage.session(), "--all"]).worked();
+    let mut child = stage.command(&["resume"]).spawn().unwrap();
+    wait_until("the call", || started.exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+
+    stage.write("mend.sh", "echo two > mended.txt");
+    let again = stage.run(&["resume"]);
+    assert_eq!(again.code, Some(3), "{}", again.errors);
+    assert_eq!(stage.file("mended.txt"), None);
+    let ended = approve_and_resume(&stage);
+    assert_eq!(ended.code, Some(0), "{}", ended.errors);
+    assert_eq!(stage.file("mended.txt").as_deref(), Some("two\n"));
 }
 
 #[test]

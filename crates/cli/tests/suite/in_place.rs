@@ -55,10 +55,32 @@ fn all_waiting_calls_are_asked_about_and_the_run_continues() {
 }
 
 #[test]
+fn a_file_that_is_replaced_while_the_question_stands_is_asked_about_again() {
+    let stage = Stage::new();
+    let script = stage.write("mend.sh", "echo one > mended.txt\n");
+    let tool = "[[tool]]\nname = \"mend\"\ndescription = \"Mends.\"\napproval = \"ask\"";
+    let command = json!(["sh", script]);
+    let agent = stage.write("agent.toml", &format!("name = \"tailor\"\n{tool}\ncommand = {command}\n"));
+    let call = json!({"name": "mend", "arguments": {}});
+    let model = scripted(&stage, &json!([{"calls": [call]}, {"text": "Done."}]));
+    let terminal = Pty::start(&stage, &["run", "Do it", "--agent", &agent, "--model", &model], 200, 40);
+    terminal.wait_for(QUESTION);
+    stage.write("mend.sh", "echo two > mended.txt\n");
+    terminal.send("y\r");
+    terminal.wait_for_times(QUESTION, 2);
+    assert_eq!(stage.file("mended.txt"), None);
+    terminal.send("y\r");
+    let (code, text) = terminal.finish();
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("mend needs approval again, because this has changed since: the file"), "{text}");
+    assert_eq!(stage.file("mended.txt").as_deref(), Some("two\n"));
+}
+
+#[test]
 fn always_holds_for_the_session_and_its_follow_ups() {
     let stage = Stage::new();
     let replies = json!([
-        {"calls": [shell("touch one"), shell("touch two"), shell("touch three; touch four")]},
+        {"calls": [shell("touch one"), shell("touch two"), shell("touch three; ls")]},
         {"text": "First."},
         {"calls": [shell("touch five"), shell("rm one")]},
         {"text": "Second."},
@@ -69,9 +91,9 @@ fn always_holds_for_the_session_and_its_follow_ups() {
     terminal.wait_for("  2  shell touch one");
     terminal.wait_for("how many words?");
     terminal.send("1\r");
-    // The second call matches the prefix; the third is more than one command.
+    // The second call matches the prefix; of the third, only a part does.
     terminal.wait_for("approved by the rule allow `shell touch`: shell");
-    terminal.wait_for("  | touch three; touch four");
+    terminal.wait_for("  | touch three; ls");
     terminal.wait_for(QUESTION);
     terminal.send("p\r");
     terminal.wait_for("a prefix needs one plain command");

@@ -54,47 +54,10 @@ impl CommandWords {
         }
         let words = shlex::split(command)?;
         let first = words.first()?;
-        if first.is_empty() || first.contains('=') || GRAMMAR.contains(&first.as_str()) {
+        if first.is_empty() || first.contains('=') || is_grammar(first) {
             return None;
         }
         Some(Self(words))
-    }
-
-    /// Splits a pipeline or a list (`|`, `&&`, `||`, `;`, line ends) into its plain commands. Returns `None` unless it is
-    /// certainly nothing else, such as a substitution, a redirection, a loop or a command in the background.
-    ///
-    /// ```
-    /// use backstitch_core::approval::CommandWords;
-    ///
-    /// let parts = CommandWords::parse_list("git log --oneline | head -3 && git status").unwrap();
-    /// assert_eq!(parts.len(), 3);
-    /// assert_eq!(parts[1].as_slice(), ["head", "-3"]);
-    /// assert_eq!(CommandWords::parse_list("git log > file"), None);
-    /// ```
-    pub fn parse_list(command: &str) -> Option<Vec<Self>> {
-        let mut parts = vec![String::new()];
-        let mut quote = None;
-        let mut characters = command.chars().peekable();
-        while let Some(character) = characters.next() {
-            let is_doubled = characters.peek() == Some(&character);
-            match (quote, character) {
-                (None, '\'' | '"') => quote = Some(character),
-                (Some(open), close) if open == close => quote = None,
-                (None, '|' | '&') if is_doubled => {
-                    characters.next();
-                    parts.push(String::new());
-                    continue;
-                }
-                (None, '|' | ';' | '\n') => {
-                    parts.push(String::new());
-                    continue;
-                }
-                _ => {}
-            }
-            parts.last_mut()?.push(character);
-        }
-        // Every other mark of a shell is left in a part, which is not plain then. Neither is an empty one.
-        parts.iter().map(|part| Self::parse(part)).collect()
     }
 
     /// The words.
@@ -103,8 +66,13 @@ impl CommandWords {
     }
 }
 
+/// Whether a word has a meaning of its own at the start of a command.
+pub(super) fn is_grammar(word: &str) -> bool {
+    GRAMMAR.contains(&word)
+}
+
 /// Whether a mark has no meaning for a shell.
-fn is_plain_mark(character: char) -> bool {
+pub(super) fn is_plain_mark(character: char) -> bool {
     matches!(character, '-' | '_' | '.' | '/' | '=' | ':' | ',' | '@' | '%' | '+')
 }
 
@@ -129,45 +97,6 @@ mod tests {
 
     fn vec_of(words: &[&str]) -> Vec<String> {
         words.iter().map(|word| (*word).to_owned()).collect()
-    }
-
-    #[test]
-    fn lists_and_pipelines_are_split_outside_of_quotes() {
-        let parts = |command: &str| {
-            let parts = CommandWords::parse_list(command)?;
-            Some(parts.into_iter().map(|part| part.0.join("+")).collect::<Vec<_>>())
-        };
-        assert_eq!(parts("git status"), Some(vec_of(&["git+status"])));
-        assert_eq!(parts("a 1 | b && c || d; e\nf"), Some(vec_of(&["a+1", "b", "c", "d", "e", "f"])));
-        assert_eq!(parts("a|b;c"), Some(vec_of(&["a", "b", "c"])));
-        for other in [
-            "a &",
-            "a & b",
-            "a |& b",
-            "a ||| b",
-            "a &&& b",
-            "a ;; b",
-            "a |",
-            "| a",
-            "a; ",
-            "",
-            "a > b",
-            "a < b",
-            "a $(b)",
-            "a `b`",
-            "(a; b)",
-            "{ a; b; }",
-            "if a; then b; fi",
-            "a; A=b c",
-            "a 'b; c",
-            "a '|' b",
-            "a \\; b",
-            "a # b; c",
-            "! a | b",
-            "a <<b\nc\nb",
-        ] {
-            assert_eq!(parts(other), None, "{other}");
-        }
     }
 
     #[test]

@@ -6,13 +6,16 @@
 //! made while deciding are items of the session's slice [`ApprovalRule`], so a rewind removes them and a fork
 //! has them.
 //!
-//! A rule about a command allows only what is certainly one plain command, and a pipeline or list only if each of its
-//! commands is allowed: see [`CommandWords`].
+//! A rule about a command is about every command that a shell runs for it, in pipelines, lists and substitutions: each
+//! has to be allowed by itself, and so do the files that it redirects to: see [`ParsedCommand`]. A person is asked about
+//! what cannot be parsed.
 
 mod command;
+mod parsed;
 mod rule;
 mod scope;
 
 pub use command::CommandWords;
+pub use parsed::{CommandPart, ParsedCommand, Redirection};
 pub use rule::{ApprovalRule, ApprovalRules, ApprovalVerdict, RuleMatch};
 pub use scope::{ApprovalScope, InvalidScope};

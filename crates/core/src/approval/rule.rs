@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::command::CommandWords;
+use super::parsed::{CommandPart, ParsedCommand, PrefixMatch, Redirection};
 use super::scope::ApprovalScope;
 use crate::extra::Extra;
 use crate::session::Slice;
@@ -15,6 +15,10 @@ use crate::tool_spec::asks_for_rights;
 
 /// The argument by which a command asks for rights beyond its sandbox.
 const NEEDS: &str = "needs";
+
+/// The tools for files that do what a redirection does.
+const READ: &str = "read_file";
+const WRITE: &str = "write_file";
 
 words! {
     /// What happens to a call. The later one wins.
@@ -83,8 +87,10 @@ impl fmt::Display for ApprovalRule {
 /// assert_eq!(verdict("git status"), Some(ApprovalVerdict::Allow));
 /// assert_eq!(verdict("git push --force"), Some(ApprovalVerdict::Deny));
 /// assert_eq!(verdict("ls"), None);
-/// // Not certainly one command: it may be the one that is denied, so a person decides.
-/// assert_eq!(verdict("git status; git push"), Some(ApprovalVerdict::Ask));
+/// assert_eq!(verdict("git status && git log $(git rev-parse HEAD)"), Some(ApprovalVerdict::Allow));
+/// assert_eq!(verdict("git status; git push"), Some(ApprovalVerdict::Deny));
+/// // It may be the one that is denied, so a person decides.
+/// assert_eq!(verdict("git $COMMAND"), Some(ApprovalVerdict::Ask));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -124,37 +130,65 @@ impl ApprovalRules {
 
     /// Returns the verdict about a call of a tool, and its rule; `None` if no rule matches.
     ///
-    /// Rules about commands allow a call only if its `command` is one plain command, or a pipeline or list of plain
-    /// commands that are each allowed, and nothing else can change what it does, such as text for its standard input.
-    /// A call that cannot be judged in this way may be one that a rule asks about or denies, so a person has to decide.
+    /// Rules about commands judge all parts of the `command`: the commands of pipelines, lists and substitutions. One that
+    /// is denied denies the call, and one that is asked about is asked about. A call is allowed if each part is, if nothing
+    /// else can change what it does, such as text for its standard input, and if each file of a redirection lies below the
+    /// directory of the command and a rule allows `read_file` or `write_file`.
+    ///
+    /// A command that cannot be parsed may be one that a rule asks about or denies, so a person has to decide.
     pub fn judge(&self, tool: &str, arguments: &Map<String, Value>) -> Option<RuleMatch> {
-        let of_tool = self.0.iter().filter(|rule| rule.scope.tool().as_str() == tool);
-        let words = OnceCell::new();
+        let parsed = OnceCell::new();
+        let command = || parsed.get_or_init(|| parsed_command(arguments)).as_ref();
         let mut found: Option<RuleMatch> = None;
-        for rule in of_tool {
-            let words = || words.get_or_init(|| words_of(arguments)).as_ref();
-            let Some(verdict) = verdict_of(rule, words, arguments) else { continue };
-            if found.as_ref().is_none_or(|found| verdict > found.verdict) {
+        for rule in self.of_tool(tool) {
+            let verdict = match rule.scope.prefix() {
+                [] => verdict_of_tool(rule, arguments),
+                // All parts have to be allowed, each by any rule.
+                _ if rule.verdict == ApprovalVerdict::Allow => None,
+                prefix => command()
+                    .map_or(Some(ApprovalVerdict::Ask), |command| verdict_of_parts(rule, prefix, command)),
+            };
+            if let Some(verdict) = verdict
+                && found.as_ref().is_none_or(|found| verdict > found.verdict)
+            {
                 found = Some(RuleMatch { verdict, rule: rule.clone() });
             }
         }
-        found.or_else(|| self.allow_parts(tool, arguments))
+        found.or_else(|| self.allow_parts(tool, command()?, arguments))
     }
 
-    /// Allows a pipeline or a list if a rule allows each of its commands by itself. Returns the rule of the first.
-    fn allow_parts(&self, tool: &str, arguments: &Map<String, Value>) -> Option<RuleMatch> {
-        let parts = CommandWords::parse_list(arguments.get("command")?.as_str()?)?;
-        let rule_of = |part: &CommandWords| {
-            let is_plain =
-                |rule: &&ApprovalRule| rule.scope.tool().as_str() == tool && !rule.scope.prefix().is_empty();
-            self.0.iter().filter(is_plain).find(|rule| {
+    fn of_tool<'a>(&'a self, tool: &'a str) -> impl Iterator<Item = &'a ApprovalRule> {
+        self.0.iter().filter(move |rule| rule.scope.tool().as_str() == tool)
+    }
+
+    /// Allows a command if a rule allows each of its parts by itself. Returns the rule of the first.
+    fn allow_parts(
+        &self,
+        tool: &str,
+        command: &ParsedCommand,
+        arguments: &Map<String, Value>,
+    ) -> Option<RuleMatch> {
+        let rule_of = |part: &CommandPart| {
+            self.of_tool(tool).find(|rule| {
+                let prefix = rule.scope.prefix();
                 rule.verdict == ApprovalVerdict::Allow
-                    && verdict_of(rule, || Some(part), arguments) == Some(ApprovalVerdict::Allow)
+                    && !prefix.is_empty()
+                    && !rule.scope.is_launcher()
+                    && part.matches(prefix) == PrefixMatch::Yes
             })
         };
-        let rules: Option<Vec<_>> = parts.iter().map(rule_of).collect();
+        let rules: Option<Vec<_>> = command.parts().iter().map(rule_of).collect();
         let rule = (*rules?.first()?).clone();
-        Some(RuleMatch { verdict: ApprovalVerdict::Allow, rule })
+        let is_allowed = arguments.iter().all(|(name, value)| is_harmless(name, value))
+            && command.redirections().iter().all(|file| self.allows_redirection(command, file));
+        is_allowed.then_some(RuleMatch { verdict: ApprovalVerdict::Allow, rule })
+    }
+
+    /// Whether rules allow a redirection, as a call of the tool for files that would do the same.
+    fn allows_redirection(&self, command: &ParsedCommand, file: &Redirection) -> bool {
+        let tool = if file.writes { WRITE } else { READ };
+        let verdict = self.judge(tool, &Map::new()).map(|found| found.verdict);
+        file.is_inside() && !command.changes_directory() && verdict == Some(ApprovalVerdict::Allow)
     }
 }
 
@@ -164,28 +198,24 @@ impl FromIterator<ApprovalRule> for ApprovalRules {
     }
 }
 
-fn verdict_of<'a>(
+/// Returns the verdict of a rule about all calls of a tool.
+fn verdict_of_tool(rule: &ApprovalRule, arguments: &Map<String, Value>) -> Option<ApprovalVerdict> {
+    // A rule about all commands is about those inside of the sandbox.
+    let leaves = rule.verdict == ApprovalVerdict::Allow && needs_rights(arguments);
+    (!leaves).then_some(rule.verdict)
+}
+
+/// Returns the verdict of a rule that asks or denies, if one of the parts is such a command, or may be.
+fn verdict_of_parts(
     rule: &ApprovalRule,
-    words: impl FnOnce() -> Option<&'a CommandWords>,
-    arguments: &Map<String, Value>,
+    prefix: &[String],
+    command: &ParsedCommand,
 ) -> Option<ApprovalVerdict> {
-    let prefix = rule.scope.prefix();
-    if prefix.is_empty() {
-        // A rule about all commands is about those inside of the sandbox.
-        let leaves = rule.verdict == ApprovalVerdict::Allow && needs_rights(arguments);
-        return (!leaves).then_some(rule.verdict);
+    let matches: Vec<_> = command.parts().iter().map(|part| part.matches(prefix)).collect();
+    if matches.contains(&PrefixMatch::Yes) {
+        return Some(rule.verdict);
     }
-    match (rule.verdict, words()) {
-        (ApprovalVerdict::Allow, Some(words)) => {
-            let is_allowed = words.as_slice().starts_with(prefix)
-                && !rule.scope.is_launcher()
-                && arguments.iter().all(|(name, value)| is_harmless(name, value));
-            is_allowed.then_some(ApprovalVerdict::Allow)
-        }
-        (ApprovalVerdict::Allow, None) => None,
-        (verdict, Some(words)) => words.as_slice().starts_with(prefix).then_some(verdict),
-        (_, None) => Some(ApprovalVerdict::Ask),
-    }
+    matches.contains(&PrefixMatch::Perhaps).then_some(ApprovalVerdict::Ask)
 }
 
 /// Whether an argument beside the command cannot change what the command does.
@@ -202,8 +232,8 @@ fn needs_rights(arguments: &Map<String, Value>) -> bool {
     arguments.contains_key("command") && arguments.get(NEEDS).is_some_and(asks_for_rights)
 }
 
-fn words_of(arguments: &Map<String, Value>) -> Option<CommandWords> {
-    CommandWords::parse(arguments.get("command")?.as_str()?)
+fn parsed_command(arguments: &Map<String, Value>) -> Option<ParsedCommand> {
+    ParsedCommand::parse(arguments.get("command")?.as_str()?)
 }
 
 #[cfg(test)]
@@ -234,7 +264,10 @@ mod tests {
         assert_eq!(shell("ls"), Some(Allow));
         assert_eq!(shell("git status"), Some(Ask));
         assert_eq!(shell("git push x"), Some(Deny));
-        assert_eq!(shell("ls; git push"), Some(Ask), "it may be the denied one");
+        assert_eq!(shell("ls; git push"), Some(Deny), "a part is the denied one");
+        assert_eq!(shell("ls $(git push)"), Some(Deny));
+        assert_eq!(shell("git $(ls)"), Some(Ask), "it may be the denied one");
+        assert_eq!(shell("eval git push"), Some(Ask), "it may be the denied one");
         assert_eq!(verdict(&all, "write_file", json!({"path": "a"})), None);
     }
 
@@ -262,14 +295,38 @@ mod tests {
     }
 
     #[test]
-    fn each_part_of_a_list_has_to_be_allowed_by_itself() {
+    fn each_part_of_a_command_has_to_be_allowed_by_itself() {
         let some = rules(&[(Allow, "shell git status"), (Allow, "shell head")]);
         let shell = |command: &str| verdict(&some, "shell", json!({"command": command}));
-        assert_eq!(shell("git status | head -3"), Some(Allow));
-        assert_eq!(shell("git status && git status; head x"), Some(Allow));
-        for other in
-            ["git status | sh", "id; git status", "git status | head > x", "git status &", "head $(id)"]
-        {
+        for allowed in [
+            "git status | head -3",
+            "git status && git status; head x",
+            "head $(git status)",
+            "head \"$(git status | head $(head x))\"",
+            "git status 2>&1 | head 2>/dev/null",
+        ] {
+            assert_eq!(shell(allowed), Some(Allow), "{allowed}");
+        }
+        for other in [
+            "git status | sh",
+            "id; git status",
+            "git status | head > x",
+            "git status < x",
+            "git status &",
+            "head $(id)",
+            "head \"$(id)\"",
+            "head $(head x; id)",
+            "head $(head $(head $(id)))",
+            "git $(head status)",
+            "$(head x) status",
+            "head `git status`",
+            "head $x",
+            "head x > $(git status)",
+            "(git status)",
+            "git status || { head x; }",
+            "head <(git status)",
+            "head <<x\nx",
+        ] {
             assert_eq!(shell(other), None, "{other}");
         }
         assert_eq!(verdict(&some, "shell", json!({"command": "head | head", "input": "x"})), None);
@@ -277,7 +334,46 @@ mod tests {
         let launcher = rules(&[(Allow, "shell head"), (Allow, "shell sh")]);
         assert_eq!(verdict(&launcher, "shell", json!({"command": "head x | sh"})), None);
         let denied = rules(&[(Allow, "shell head"), (Deny, "shell rm")]);
-        assert_eq!(verdict(&denied, "shell", json!({"command": "head x; rm x"})), Some(Ask));
+        let shell = |command: &str| verdict(&denied, "shell", json!({"command": command}));
+        assert_eq!(shell("head x; rm x"), Some(Deny));
+        assert_eq!(shell("head $(rm x)"), Some(Deny));
+        assert_eq!(shell("head x; head y"), Some(Allow), "no part is the denied one");
+        assert_eq!(shell("head x | tail"), None);
+        assert_eq!(shell("head *"), Some(Ask), "what cannot be parsed is asked about");
+    }
+
+    #[test]
+    fn a_redirection_is_allowed_like_a_call_of_the_tool_for_files() {
+        let all = |more: &[(ApprovalVerdict, &str)]| {
+            rules(&[&[(Allow, "shell head"), (Allow, "shell cd"), (Allow, "write_file")], more].concat())
+        };
+        let (writes, reads) = (all(&[]), all(&[(Allow, "read_file")]));
+        let shell = |rules: &ApprovalRules, command: &str| {
+            verdict(rules, "shell", json!({"command": command, "directory": "a"}))
+        };
+        for allowed in ["head x > y", "head x >> a/b.txt 2>&1", "head $(head x > y)", "head x > 'a b'"] {
+            assert_eq!(shell(&writes, allowed), Some(Allow), "{allowed}");
+        }
+        assert_eq!(shell(&writes, "head < x"), None);
+        assert_eq!(shell(&reads, "head < x > y"), Some(Allow));
+        for outside in [
+            "head x > /etc/passwd",
+            "head x > ../y",
+            "head x > a/../../y",
+            "head x > .git/hooks/pre-commit",
+            "head x > /dev/tcp/host/80",
+            "head < /etc/passwd",
+            "cd /tmp && head x > y",
+            "head $(cd /) > y",
+            "head x > ~/y",
+            "head x >| y",
+            "head x &> y",
+        ] {
+            assert_eq!(shell(&reads, outside), None, "{outside}");
+        }
+        for more in [Ask, Deny] {
+            assert_eq!(shell(&all(&[(more, "write_file")]), "head x > y"), None);
+        }
     }
 
     #[test]

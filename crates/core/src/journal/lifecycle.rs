@@ -11,7 +11,7 @@ use crate::extra::Extra;
 use crate::id::{CallId, SessionId};
 use crate::message::{Large, OptionResult, large};
 use crate::object::ObjectId;
-use crate::payload::{Provenance, WorkspaceRoot, large::large_records};
+use crate::payload::{ApprovalSubject, Provenance, WorkspaceRoot, large::large_records};
 use crate::rng::Seed;
 use crate::session::StoredSlice;
 use crate::time::Timestamp;
@@ -128,6 +128,9 @@ pub struct SessionPaused {
     /// or restore them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub files_changed: bool,
+    /// What the person is asked about, if a call needs approval. Questions of older versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<ApprovalSubject>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
@@ -144,6 +147,7 @@ impl SessionPaused {
             repeats: None,
             session: None,
             files_changed: false,
+            subject: None,
             extra: Extra::default(),
         }
     }
@@ -164,6 +168,12 @@ impl SessionPaused {
     #[must_use]
     pub fn of_call(self, call: CallId) -> Self {
         Self { call_id: Some(call), ..self }
+    }
+
+    /// Says what the person is asked about.
+    #[must_use]
+    pub fn about(self, subject: ApprovalSubject) -> Self {
+        Self { subject: Some(subject), ..self }
     }
 }
 
@@ -223,6 +233,9 @@ pub struct PauseResolved {
     /// Person or process that decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// What the approval is about. The call does not run if that has changed since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<ApprovalSubject>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
@@ -231,7 +244,7 @@ pub struct PauseResolved {
 impl PauseResolved {
     /// Creates the decision about a pause of the whole session.
     pub fn new(decision: Decision) -> Self {
-        Self { call_id: None, decision, by: None, extra: Extra::default() }
+        Self { call_id: None, decision, by: None, subject: None, extra: Extra::default() }
     }
 
     /// Limits the decision to one call, if there is one.

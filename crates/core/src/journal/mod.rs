@@ -33,12 +33,12 @@ pub use stop::{SessionStopped, StopReason};
 pub use summary::{JournalState, SessionFailure, SessionSummary};
 
 pub use crate::payload::{
-    AfterFailure, BudgetCharged, CallChanges, CallFinished, CallStarted, CallVerdict, CarriedCall,
-    CarriedEvaluation, CarriedObject, ChangeCounts, ChangeKind, ChangedPath, Effect, EvaluationFailure,
-    EvaluationFinished, EvaluationOutcome, EvaluationResumed, EvaluationStarted, FileContent, Finish,
-    IdempotencyKey, InnerMessage, LargeRecord, OmittedFile, ProcessStarted, ProgramStarted, Provenance,
-    ProviderSidecar, Recovery, RequestFailed, RequestFinished, RequestStarted, ResourceChanged, Role,
-    StepFinished, TaskFinished, TurnFinished, WorkspaceRevision, WorkspaceRoot,
+    AfterFailure, ApprovalSubject, BudgetCharged, CallChanges, CallFinished, CallStarted, CallVerdict,
+    CarriedCall, CarriedEvaluation, CarriedObject, ChangeCounts, ChangeKind, ChangedPath, CoveredDigests,
+    Effect, EvaluationFailure, EvaluationFinished, EvaluationOutcome, EvaluationResumed, EvaluationStarted,
+    FileContent, Finish, IdempotencyKey, InnerMessage, LargeRecord, OmittedFile, ProcessStarted,
+    ProgramStarted, Provenance, ProviderSidecar, Recovery, RequestFailed, RequestFinished, RequestStarted,
+    ResourceChanged, Role, StepFinished, TaskFinished, TurnFinished, WorkspaceRevision, WorkspaceRoot,
 };
 pub use crate::session::{MAX_TURN, SequenceError, inner_message_append};
 pub(crate) use crate::session::{MessageSlot, place_after, stands_at};

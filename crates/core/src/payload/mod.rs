@@ -13,6 +13,7 @@ pub(crate) mod large;
 mod program;
 mod provenance;
 mod request;
+mod subject;
 
 pub use call::{
     BudgetCharged, CallFinished, CallStarted, CallVerdict, IdempotencyKey, OmittedFile, ProcessStarted,
@@ -30,3 +31,4 @@ pub use large::LargeRecord;
 pub use program::{ProgramStarted, ResourceChanged, TaskFinished};
 pub use provenance::{CarriedCall, CarriedEvaluation, CarriedObject, Provenance};
 pub use request::{AfterFailure, RequestFailed, RequestFinished};
+pub use subject::{ApprovalSubject, CoveredDigests};

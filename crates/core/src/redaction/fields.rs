@@ -11,13 +11,13 @@
 //! The stored name of a field counts, wherever it stands.
 
 use crate::journal::{
-    ApplyFinished, ApplyStarted, BudgetCharged, CallFinished, CallStarted, CarriedCall, CarriedEvaluation,
-    ChangeCounts, ChangedPath, EvaluationFailure, EvaluationFinished, EvaluationResumed, EvaluationStarted,
-    FileContent, InnerMessage, Note, ObjectRedacted, OmittedFile, PauseResolved, ProcessStarted,
-    ProgramStarted, Provenance, ProviderSidecar, RecordsRedacted, RequestFailed, RequestFinished,
-    RequestStarted, ResourceChanged, SessionCreated, SessionPaused, SessionRewound, SessionStopped,
-    SortedFields, StepFinished, TaskFinished, TurnFinished, WorkspaceIsolated, WorkspaceObserved,
-    WorkspaceRoot,
+    ApplyFinished, ApplyStarted, ApprovalSubject, BudgetCharged, CallFinished, CallStarted, CarriedCall,
+    CarriedEvaluation, ChangeCounts, ChangedPath, EvaluationFailure, EvaluationFinished, EvaluationResumed,
+    EvaluationStarted, FileContent, InnerMessage, Note, ObjectRedacted, OmittedFile, PauseResolved,
+    ProcessStarted, ProgramStarted, Provenance, ProviderSidecar, RecordsRedacted, RequestFailed,
+    RequestFinished, RequestStarted, ResourceChanged, SessionCreated, SessionPaused, SessionRewound,
+    SessionStopped, SortedFields, StepFinished, TaskFinished, TurnFinished, WorkspaceIsolated,
+    WorkspaceObserved, WorkspaceRoot,
 };
 use crate::message::{MediaPart, Message, OptionCall, OptionResult, Parts, TextPart};
 use crate::session::{StoredChange, StoredSlice};
@@ -110,9 +110,11 @@ fields! {
     }
     WorkspaceObserved { names: [], free: [], rest: [root, coverage, cause] }
     SessionPaused {
-        names: [], free: [], rest: [reason, call_id, detail, offer, repeats, session, files_changed]
+        names: [], free: [],
+        rest: [reason, call_id, detail, offer, repeats, session, files_changed, subject]
     }
-    PauseResolved { names: [], free: [], rest: [call_id, decision, by] }
+    PauseResolved { names: [], free: [], rest: [call_id, decision, by, subject] }
+    ApprovalSubject { names: [], free: [arguments, covered], rest: [] }
     SessionStopped { names: [kind], free: [], rest: [reason, evaluation_id, message] }
     ProgramStarted {
         names: [interpreter], free: [], rest: [evaluation_id, turn, source, now, seed, memory, inputs]

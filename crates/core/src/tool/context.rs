@@ -19,7 +19,7 @@ use super::host::{Progress, ToolHost};
 use crate::budget::Limits;
 use crate::execution::{CallResources, ResourceError, ResourceMut, ResourceRef, Snapshotable};
 use crate::id::{CallId, EvaluationId, SessionId};
-use crate::journal::{IdempotencyKey, InnerMessage, TurnFinished};
+use crate::journal::{ApprovalSubject, IdempotencyKey, InnerMessage, TurnFinished};
 use crate::object::ObjectContent;
 use crate::ports::{Filesystem, ProcessError, ProcessOutcome, ProcessSpec, StoreError};
 use crate::rng::Rng;
@@ -105,6 +105,8 @@ pub struct ContextParts {
     pub is_resume: bool,
     /// Idempotency key of the call.
     pub idempotency_key: IdempotencyKey,
+    /// What a person approved, if the call needed it.
+    pub approved: Option<Arc<ApprovalSubject>>,
     /// Draft that collects changes of the session. [`ToolContext::new`] takes it out.
     pub draft: Option<Draft>,
     /// Declared use of files.
@@ -195,6 +197,12 @@ impl ToolContext {
     /// The key under which an external effect must happen at most once. It is the same for every attempt.
     pub fn idempotency_key(&self) -> &IdempotencyKey {
         &self.inner.parts.idempotency_key
+    }
+
+    /// What a person approved, if the call needed approval. A handler that [inspects](super::ToolHandler::inspect) its
+    /// calls compares it with what it is about to start.
+    pub fn approved(&self) -> Option<&ApprovalSubject> {
+        self.inner.parts.approved.as_deref()
     }
 
     /// Reads and changes the session. Changes are private to the call until it succeeds.

@@ -11,8 +11,9 @@ use serde_json::{Map, Value};
 
 use super::context::ToolContext;
 use super::error::ToolError;
+use super::inspection::CallInspection;
 use super::result::ToolResult;
-use crate::journal::{Effect, IdempotencyKey};
+use crate::journal::{CoveredDigests, Effect, IdempotencyKey};
 use crate::message::OptionResult;
 use crate::ports::BoxFuture;
 use crate::session::BoxError;
@@ -39,6 +40,19 @@ pub type ToolOutcome = Result<ToolResult, ToolError>;
 pub trait ToolHandler: Send + Sync {
     /// Runs a call.
     fn call(&self, context: ToolContext, arguments: Map<String, Value>) -> BoxFuture<'_, ToolOutcome>;
+
+    /// Returns digests of what a call starts beside its arguments, such as a program, for the question whether it may run.
+    /// They are compared right before an approved call starts; if one differs, a person is asked again. Most handlers
+    /// start nothing.
+    ///
+    /// After an error the call starts all the same, so a handler that returns one compares them itself
+    /// ([`ToolContext::approved`]).
+    fn inspect<'a>(
+        &'a self,
+        _call: CallInspection<'a>,
+    ) -> BoxFuture<'a, Result<CoveredDigests, ToolError>> {
+        Box::pin(std::future::ready(Ok(CoveredDigests::new())))
+    }
 
     /// Returns the handler as a type that the runtime knows, if it is more than a function, as for
     /// sub-agents. Most handlers return nothing.

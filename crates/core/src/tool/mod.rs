@@ -9,6 +9,7 @@ mod error;
 mod guard;
 mod handler;
 mod host;
+mod inspection;
 mod result;
 
 pub use context::{ContextError, ContextParts, ToolContext};
@@ -17,6 +18,7 @@ pub use handler::{
     Compensate, Reconcile, ReconcileOutcome, Tool, ToolBuilder, ToolHandler, ToolOutcome, schema_of,
 };
 pub use host::{Progress, ToolHost};
+pub use inspection::{CallInspection, InspectionMoment};
 pub use result::{ToolResult, ToolStatus, ValueInContext};
 
 pub use crate::tool_spec::{

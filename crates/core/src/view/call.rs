@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::recorded::JournalEntry;
 use crate::id::{CallId, EvaluationId, SessionId};
 use crate::journal::{
-    CallFinished, CallStarted, CallVerdict, CarriedCall, Effect, PauseResolved, Point, Position,
+    CallFinished, CallStarted, CallVerdict, CarriedCall, Decision, Effect, PauseResolved, Point, Position,
     ProcessStarted, WorkspaceRoot,
 };
 use crate::message::OptionResult;
@@ -52,8 +52,11 @@ pub struct Call {
     pub steps: imbl::OrdMap<Arc<str>, Arc<Value>>,
     /// Latest decision about the call since its latest intent.
     pub decision: Option<Arc<PauseResolved>>,
-    /// Whether a person has approved the call, before any of its intents.
-    pub is_approved: bool,
+    /// The decision of a person that lets the call run, before any of its intents. A later question about the call
+    /// ends it.
+    pub approval: Option<Arc<PauseResolved>>,
+    /// The decision since its latest intent by which a person edited its arguments.
+    pub edit: Option<Arc<PauseResolved>>,
     /// Whether a record shows that the files were restored to the state before the latest intent. They hold
     /// no changes of the call, and later changes are not its own.
     pub files_restored: bool,
@@ -75,7 +78,8 @@ impl Call {
             finished: None,
             steps: imbl::OrdMap::new(),
             decision: None,
-            is_approved: false,
+            approval: None,
+            edit: None,
             files_restored: false,
             processes: imbl::Vector::new(),
             adopted: None,
@@ -107,6 +111,14 @@ impl Call {
     pub fn latest_intent(&self) -> Option<&Arc<CallStarted>> {
         let here = self.intent.as_ref().map(|intent| &intent.record);
         here.or_else(|| self.adopted.as_ref()?.started.as_ref())
+    }
+
+    /// Returns the arguments that a person gave the call since its latest intent, if one edited them.
+    pub fn edited_arguments(&self) -> Option<&Map<String, Value>> {
+        match &self.edit.as_ref()?.decision {
+            Decision::Edit { arguments } => Some(arguments),
+            _ => None,
+        }
     }
 
     /// Returns the effect class of the latest known intent.

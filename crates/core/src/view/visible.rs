@@ -11,9 +11,9 @@ use super::evaluation::{Evaluation, Request};
 use super::recorded::JournalEntry;
 use crate::id::{CallId, EvaluationId, SessionId};
 use crate::journal::{
-    Decision, EvaluationStarted, InnerMessage, MessageSlot, ObservationCause, PauseResolved, Point, Position,
-    Record, RecordBody, ResourceChanged, Role, SessionCreated, SessionPaused, SessionSummary,
-    WorkspaceRevision, place_after, stands_at,
+    Decision, EvaluationStarted, InnerMessage, MessageSlot, ObservationCause, PauseReason, PauseResolved,
+    Point, Position, Record, RecordBody, ResourceChanged, Role, SessionCreated, SessionPaused,
+    SessionSummary, WorkspaceRevision, place_after, stands_at,
 };
 use crate::message::Content;
 use crate::session::{Items, Slice, SliceMap, SliceOp, SlicePolicy, SnapshotRestoreError};
@@ -175,7 +175,7 @@ impl VisibleState {
                 let call = self.edit_call(index);
                 call.intent = Some(JournalEntry::new(session, record, started));
                 call.finished = None;
-                call.decision = None;
+                (call.decision, call.edit) = (None, None);
                 call.files_restored = false;
                 if let Some(before) = WorkspaceRevision::of(started.root, started.coverage) {
                     self.files = Some(before);
@@ -197,7 +197,15 @@ impl VisibleState {
             RecordBody::ProcessStarted(process) => {
                 self.edit_known_call(process.call_id)?.processes.push_back(process.clone());
             }
-            RecordBody::Paused(paused) => self.pauses.push_back(paused.clone()),
+            RecordBody::Paused(paused) => {
+                // A call that a person is asked about again is not approved any more.
+                let is_question = paused.reason == PauseReason::Approval && paused.session.is_none();
+                let call = paused.call_id.filter(|_| is_question);
+                if let Some(index) = call.and_then(|call| self.call_index.get(&call).copied()) {
+                    self.edit_call(index).approval = None;
+                }
+                self.pauses.push_back(paused.clone());
+            }
             RecordBody::Resolved(resolved) => {
                 let PauseResolved { call_id, .. } = **resolved;
                 self.forget_pauses(|_, pause| pause.call_id == call_id);
@@ -209,7 +217,12 @@ impl VisibleState {
                 }
                 if let Some(index) = call_id.and_then(|call| self.call_index.get(&call).copied()) {
                     let call = self.edit_call(index);
-                    call.is_approved |= resolved.is_approval_of_person();
+                    if resolved.is_approval_of_person() {
+                        call.approval = Some(resolved.clone());
+                    }
+                    if matches!(resolved.decision, Decision::Edit { .. }) {
+                        call.edit = Some(resolved.clone());
+                    }
                     call.decision = Some(resolved.clone());
                 }
             }

@@ -8,8 +8,8 @@ use backstitch_core::budget::{Amounts, Limits, Reservation};
 use backstitch_core::digest::Digest;
 use backstitch_core::id::{EvaluationId, MessageId, ReservationId, SessionId};
 use backstitch_core::journal::{
-    AfterFailure, ApplyFinished, ApplyStarted, BudgetCharged, CallChanges, CallFinished, CallStarted,
-    CallVerdict, ChangeCounts, ChangeKind, ChangedPath, Decision, Effect, EvaluationFailure,
+    AfterFailure, ApplyFinished, ApplyStarted, ApprovalSubject, BudgetCharged, CallChanges, CallFinished,
+    CallStarted, CallVerdict, ChangeCounts, ChangeKind, ChangedPath, Decision, Effect, EvaluationFailure,
     EvaluationFinished, EvaluationOutcome, EvaluationResumed, EvaluationStarted, FileContent, Finish,
     IdempotencyKey, InnerMessage, Note, ObjectRedacted, ObservationCause, OmittedFile, Origin, PauseReason,
     PauseResolved, Point, Position, ProcessStarted, ProgramStarted, ProviderSidecar, Record, RecordBody,
@@ -449,8 +449,18 @@ fn resolved() -> impl Strategy<Value = PauseResolved> {
         Just(Decision::Retry),
         option::of(text()).prop_map(|reason| Decision::Fail { reason }),
     ];
-    (option::of(call_id()), decision, option::of(text()), extra())
-        .prop_map(|(call_id, decision, by, extra)| PauseResolved { call_id, decision, by, extra })
+    (option::of(call_id()), decision, option::of(text()), option::of(subject()), extra()).prop_map(
+        |(call_id, decision, by, subject, extra)| PauseResolved { call_id, decision, by, subject, extra },
+    )
+}
+
+fn subject() -> impl Strategy<Value = ApprovalSubject> {
+    let covered = btree_map(text(), digest(), 0..3);
+    (digest(), covered, extra()).prop_map(|(arguments, covered, extra)| ApprovalSubject {
+        arguments,
+        covered,
+        extra,
+    })
 }
 
 fn paused() -> impl Strategy<Value = SessionPaused> {
@@ -459,8 +469,9 @@ fn paused() -> impl Strategy<Value = SessionPaused> {
     let point =
         (uuid(), position()).prop_map(|(session, position)| Point { session: session.into(), position });
     let calls = (option::of(call_id()), option::of(call_id()));
-    (reason, calls, option::of(text()), option::of(point), any::<bool>(), extra()).prop_map(
-        |(reason, (call_id, repeats), detail, offer, files_changed, extra)| SessionPaused {
+    let about = (any::<bool>(), option::of(subject()));
+    (reason, calls, option::of(text()), option::of(point), about, extra()).prop_map(
+        |(reason, (call_id, repeats), detail, offer, (files_changed, subject), extra)| SessionPaused {
             reason,
             call_id,
             detail,
@@ -468,6 +479,7 @@ fn paused() -> impl Strategy<Value = SessionPaused> {
             repeats,
             session: None,
             files_changed,
+            subject,
             extra,
         },
     )

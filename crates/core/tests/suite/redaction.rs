@@ -3,9 +3,9 @@
 use backstitch_core::digest::Digest;
 use backstitch_core::extra::Extra;
 use backstitch_core::journal::{
-    CallFinished, CallStarted, CallVerdict, Decision, Effect, IdempotencyKey, InnerMessage, Note,
-    PauseResolved, Position, ProviderSidecar, Record, RecordBody, RecordsRedacted, ResourceChanged,
-    SessionCreated,
+    ApprovalSubject, CallFinished, CallStarted, CallVerdict, CoveredDigests, Decision, Effect,
+    IdempotencyKey, InnerMessage, Note, PauseResolved, Position, ProviderSidecar, Record, RecordBody,
+    RecordsRedacted, ResourceChanged, SessionCreated,
 };
 use backstitch_core::message::{
     Arguments, Content, Large, MediaPart, MediaUrl, Message, Modality, OptionCall, OptionResult, Part,
@@ -107,6 +107,8 @@ fn bodies(secret: &str) -> Vec<RecordBody> {
         extra: Extra::default(),
     };
     let (call_id, evaluation_id) = (ids.next(), ids.next());
+    let covered = CoveredDigests::from([(format!("the file {secret}"), Digest::of(b"seam"))]);
+    let subject = ApprovalSubject::new(&fields(json!({})), covered);
     vec![
         created.into(),
         message(Content::Parts(vec![Part::text(format!("it is {secret}.")), Part::text(secret)].into()))
@@ -121,6 +123,7 @@ fn bodies(secret: &str) -> Vec<RecordBody> {
         ResourceChanged::new("spool", free.clone()).into(),
         PauseResolved::new(Decision::Edit { arguments: fields(free.clone()) }).into(),
         PauseResolved::new(Decision::Deny { reason: Some(format!("not {secret}")) }).into(),
+        PauseResolved { subject: Some(subject), ..PauseResolved::new(Decision::Approve) }.into(),
         Note::new("note", format!("noted {secret}")).with_data(free.clone()).into(),
         CallStarted {
             call_id,

@@ -6,7 +6,7 @@ use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::journal::{
     CallVerdict, Decision, EvaluationOutcome, EvaluationResumed, InnerMessage, Origin, PauseReason,
-    PauseResolved, Point, Position, ProcessStarted, RecordBody,
+    PauseResolved, Point, Position, ProcessStarted, RecordBody, SessionPaused,
 };
 use backstitch_core::machine::{EvaluationHistory, TurnNumbers, conversation};
 use backstitch_core::message::RoleHint;
@@ -164,6 +164,35 @@ fn each_call_waits_for_its_own_decision() {
     writer.finish(evaluation, EvaluationOutcome::Cancelled);
     let view = writer.view();
     assert_eq!(view.pauses().map(|pause| pause.reason).collect::<Vec<_>>(), [PauseReason::Asked]);
+}
+
+#[test]
+fn an_approval_ends_when_a_person_is_asked_again_and_an_edit_stays() {
+    let mut writer = Writer::new(1);
+    let evaluation = writer.start();
+    let call = writer.answer(evaluation, "", &["{}"])[0];
+    let state = |writer: &Writer| {
+        let view = writer.view();
+        let known = view.call(call).unwrap();
+        (known.approval.is_some(), known.edited_arguments().cloned())
+    };
+    let arguments = json!({"a": 1}).as_object().cloned().unwrap();
+    writer.pause(PauseReason::Approval, Some(call));
+    assert_eq!(state(&writer), (false, None));
+    let edit = PauseResolved::new(Decision::Edit { arguments: arguments.clone() }).of_call(call);
+    writer.push(edit);
+    assert_eq!(state(&writer), (true, Some(arguments.clone())));
+    // A question about the child session of the call is another one.
+    let of_child = SessionPaused::new(PauseReason::Approval).of_call(call);
+    writer.push(SessionPaused { session: Some(session_id(2)), ..of_child });
+    assert_eq!(state(&writer), (true, Some(arguments.clone())));
+    writer.pause(PauseReason::Approval, Some(call));
+    assert_eq!(state(&writer), (false, Some(arguments.clone())));
+    resolve(&mut writer, Some(call));
+    assert_eq!(state(&writer), (true, Some(arguments)));
+    // The intent has the arguments from now on, and the approval holds for later attempts.
+    writer.start_call(evaluation, call);
+    assert_eq!(state(&writer), (true, None));
 }
 
 #[test]
@@ -360,7 +389,7 @@ fn active_time_counts_only_while_somebody_drives() {
     assert_eq!(seconds(&writer), 3 * step);
     // Neither the time until a decision nor the time without a process counts.
     let (call_id, decision, extra) = (None, Decision::Continue, Extra::default());
-    writer.push(PauseResolved { call_id, decision, by: None, extra });
+    writer.push(PauseResolved { call_id, decision, by: None, subject: None, extra });
     assert_eq!(seconds(&writer), 3 * step);
     writer.push(resumed(evaluation, None));
     assert_eq!(seconds(&writer), 3 * step);

@@ -94,6 +94,22 @@ impl Connection {
         Ok(Self { service, stderr, listing, process, is_program, is_compared: AtomicBool::new(false) })
     }
 
+    /// Lists the tools again: a server may change them at any time.
+    pub(super) async fn list_again(&self, spec: &ServerSpec) -> Result<ToolListing, ClientError> {
+        let (limit, server) = (spec.timeout.unwrap_or(START), spec.name.clone());
+        match tokio::time::timeout(limit, ToolListing::read(self.service.peer())).await {
+            Ok(Ok(listing)) => Ok(listing),
+            Ok(Err(reason)) => {
+                let reason = shown(spec, &reason);
+                Err(ClientError::Protocol { server, reason, stderr: self.stderr.shown() })
+            }
+            Err(_) => {
+                let (seconds, stderr) = (limit.as_secs_f64(), self.stderr.shown());
+                Err(ClientError::Timeout { server, seconds, stderr })
+            }
+        }
+    }
+
     /// True for the first caller, who compares the tools with the pinned ones.
     pub(super) fn is_first_use(&self) -> bool {
         !self.is_compared.swap(true, Ordering::SeqCst)

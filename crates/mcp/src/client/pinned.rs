@@ -52,6 +52,11 @@ impl PinnedTool {
         }
     }
 
+    /// Returns the digest of everything that is pinned: the name, the description, the parameters and the hints.
+    pub(super) fn digest(&self) -> Digest {
+        Digest::of_json(self).expect("invariant: a tool that was read from JSON has a text")
+    }
+
     /// True if a model that knows this tool may call the other one. The description may differ.
     pub(super) fn is_compatible(&self, other: &Self) -> bool {
         let digest = |tool: &Self| Digest::of_json(&(&tool.name, &tool.parameters)).ok();

@@ -5,9 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex as BriefMutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use backstitch_core::journal::Effect;
+use backstitch_core::journal::{CoveredDigests, Effect};
 use backstitch_core::ports::BoxFuture;
-use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolHandler, ToolName, ToolOutcome, with_causes};
+use backstitch_core::tool::{
+    CallInspection, InspectionMoment, Tool, ToolContext, ToolError, ToolHandler, ToolName, ToolOutcome,
+    with_causes,
+};
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -236,6 +239,16 @@ impl ServerTool {
             context.step(&name, async { Ok(change) }).await?;
         }
         self.check(&connection)?;
+        if let Some(approved) = context.approved() {
+            let now = self.list_now(&connection).await?;
+            if approved.covered != self.covered(&now) {
+                let (tool, name) = (&self.pinned.name, &self.server.shared.spec.name);
+                let message = format!(
+                    "the definition of {tool:?} at the MCP server {name:?} has changed since a person approved the call; it was not sent"
+                );
+                return Err(ToolError::of_kind("mcp_changed", message));
+            }
+        }
         let spec = &self.server.shared.spec;
         let mut guard =
             EndUnlessAnswered { server: &self.server, connection: connection.clone(), is_answered: false };
@@ -273,15 +286,34 @@ impl ServerTool {
         )))
     }
 
+    /// Returns digests of what a person approves beside the arguments: the definition of the tool.
+    fn covered(&self, tool: &PinnedTool) -> CoveredDigests {
+        let name = format!(
+            "the definition of {:?} at the MCP server {:?}",
+            self.pinned.name, self.server.shared.spec.name
+        );
+        CoveredDigests::from([(name, tool.digest())])
+    }
+
+    /// Asks the server for the definition of the tool.
+    async fn list_now(&self, connection: &Connection) -> Result<PinnedTool, ToolError> {
+        let listing = connection.list_again(&self.server.shared.spec).await;
+        let listing = listing.map_err(|error| unavailable(with_causes(&error)))?;
+        let tool = listing.tools.into_iter().find(|tool| tool.name == self.pinned.name);
+        tool.ok_or_else(|| self.gone())
+    }
+
+    fn gone(&self) -> ToolError {
+        let (tool, name) = (&self.pinned.name, &self.server.shared.spec.name);
+        let message = format!("the MCP server {name:?} no longer has the tool {tool:?}");
+        ToolError::of_kind("mcp_changed", message)
+    }
+
     /// Fails if the server no longer has the tool as it was pinned.
     fn check(&self, connection: &Connection) -> Result<(), ToolError> {
         let name = &self.server.shared.spec.name;
         match connection.listing.tools.iter().find(|tool| tool.name == self.pinned.name) {
-            None => {
-                let tool = &self.pinned.name;
-                let message = format!("the MCP server {name:?} no longer has the tool {tool:?}");
-                Err(ToolError::of_kind("mcp_changed", message))
-            }
+            None => Err(self.gone()),
             Some(now) if !self.pinned.is_compatible(now) => {
                 let message = format!(
                     "the parameters of {:?} have changed at the MCP server {name:?} since this session began; a new session has the new ones",
@@ -297,6 +329,21 @@ impl ServerTool {
 impl ToolHandler for ServerTool {
     fn call(&self, context: ToolContext, arguments: Map<String, Value>) -> BoxFuture<'_, ToolOutcome> {
         Box::pin(async move { self.run(&context, arguments).await })
+    }
+
+    /// A person is asked about the tool as the session knows it. Right before the start, the server is asked.
+    fn inspect<'a>(
+        &'a self,
+        call: CallInspection<'a>,
+    ) -> BoxFuture<'a, Result<CoveredDigests, ToolError>> {
+        Box::pin(async move {
+            if call.moment == InspectionMoment::Question {
+                return Ok(self.covered(&self.pinned));
+            }
+            let connection = self.server.connection(call.directory).await;
+            let connection = connection.map_err(|error| unavailable(with_causes(&error)))?;
+            Ok(self.covered(&self.list_now(&connection).await?))
+        })
     }
 }
 

@@ -167,22 +167,19 @@ impl Calls {
             request.resume = self.resumed_with();
         }
         // What a rule allowed is judged again, by the rules of today.
-        request.approved = known.is_some_and(|call| call.is_approved);
-        // A call that runs again has the same arguments as before.
+        let approval = known.and_then(|call| call.approval.as_ref());
+        request.approved = approval.is_some();
+        request.subject = approval.and_then(|approval| approval.subject.clone()).map(Arc::new);
+        // A call that runs again has the same arguments as before, unless a person has edited them since.
+        let edited = known.and_then(Call::edited_arguments).cloned().or(edited);
         if let Some(arguments) = edited {
             request.arguments = Arguments::from_object(arguments);
             request.edited = true;
         }
-        match known.and_then(|call| call.decision.as_ref()).map(|resolved| &resolved.decision) {
-            Some(Decision::Edit { arguments }) => {
-                request.arguments = Arguments::from_object(arguments.clone());
-                request.edited = true;
-            }
-            Some(Decision::Deny { reason }) => {
-                let message = reason.clone().unwrap_or_else(|| "the call was not approved".to_owned());
-                request.refusal = Some(message);
-            }
-            _ => {}
+        let decision = known.and_then(|call| call.decision.as_ref()).map(|resolved| &resolved.decision);
+        if let Some(Decision::Deny { reason }) = decision {
+            let message = reason.clone().unwrap_or_else(|| "the call was not approved".to_owned());
+            request.refusal = Some(message);
         }
         if let Some(refusal) = &wanted.refusal {
             request.refusal = Some(refusal.clone());

@@ -136,7 +136,7 @@ impl Inbox {
         let Ok(resolved) = serde_json::from_value::<PauseResolved>(item.data.clone()) else {
             return self.consume_with_note(id, "a decision that cannot be read", item).await;
         };
-        match self.live.resolve(resolved.call_id, resolved.decision, resolved.by).await {
+        match self.live.apply_decision(resolved).await {
             Ok(()) => self.consume_with_note(id, "a decision was applied", item).await,
             Err(RuntimeError::Unresolvable(reason)) => self.consume_with_note(id, &reason, item).await,
             Err(error) => Err(error),

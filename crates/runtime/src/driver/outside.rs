@@ -316,7 +316,12 @@ impl Driver {
         ask: &impl Fn(PendingCall) -> AskedDecision<'a>,
     ) -> Result<WaitEnd> {
         let call = wanted.call_id;
-        let mut asked = Some(ask(wanted.clone()));
+        // A call that is asked about again has the arguments that a person gave it.
+        let mut question = wanted.clone();
+        if let Some(arguments) = self.live.view().await.call(call).and_then(Call::edited_arguments) {
+            question.arguments = Arguments::from_object(arguments.clone());
+        }
+        let mut asked = Some(ask(question));
         loop {
             boxed(|| self.inbox.receive_decisions()).await?;
             let pause = self.live.pause_of(call).await;

@@ -20,7 +20,14 @@ impl LiveSession {
     /// Applies a decision: about a call, or about the session as a whole. It takes effect at once, as far as
     /// no tool has to run for it.
     pub async fn resolve(&self, call: Option<CallId>, decision: Decision, by: Option<String>) -> Result<()> {
-        let Some(id) = call else { return self.continue_session(decision, by).await };
+        self.apply_decision(PauseResolved::new(decision).of_call(call).by(by)).await
+    }
+
+    /// Like [`resolve`](Self::resolve), with what the decision is about. An approval of something else than what the call
+    /// waits with is refused.
+    pub async fn apply_decision(&self, mut resolved: PauseResolved) -> Result<()> {
+        let decision = resolved.decision.clone();
+        let Some(id) = resolved.call_id else { return self.continue_session(decision, resolved.by).await };
         let view = self.view().await;
         let pause = view.pauses().find(|pause| pause.call_id == Some(id));
         let (reason, child) = (pause.map(|pause| pause.reason), pause.and_then(|pause| pause.session));
@@ -47,7 +54,17 @@ impl LiveSession {
             Decision::Continue if reason.is_none() => return refused("it does not wait for anything"),
             _ => {}
         }
-        let resolved = PauseResolved::new(decision.clone()).of_call(call).by(by);
+        let asked = pause.and_then(|pause| pause.subject.clone());
+        resolved.subject = match &decision {
+            Decision::Approve | Decision::Edit { .. }
+                if resolved.subject.is_some() && resolved.subject != asked =>
+            {
+                return refused("what it would run has changed since the question; look at it again");
+            }
+            Decision::Approve => asked,
+            Decision::Edit { arguments } => asked.map(|asked| asked.with_arguments(arguments)),
+            _ => None,
+        };
         crash_point!("resolve.before");
         self.end_survivors().await?;
         match decision {

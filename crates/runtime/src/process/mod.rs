@@ -51,6 +51,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 #[cfg(unix)]
+pub use prepare::ProgramPlace;
+#[cfg(unix)]
 use sandbox::SharedDirectory;
 pub(crate) use sandbox::unprotected;
 #[cfg(unix)]

@@ -33,10 +33,7 @@ impl PreparedProcess {
         temporary: &SharedDirectory,
     ) -> Result<Self, ProcessError> {
         let root = directories.root.as_deref();
-        let directory = match &spec.directory {
-            None => PathBuf::from("/"),
-            Some(directory) => directory_below(root, directory)?,
-        };
+        let place = ProgramPlace::of(&spec, root);
         for (number, argument) in std::iter::once(&spec.program).chain(&spec.arguments).enumerate() {
             refuse_nul(argument, || format!("argument {number}"))?;
         }
@@ -52,13 +49,7 @@ impl PreparedProcess {
             refuse_nul(name, what)?;
             value.as_ref().map_or(Ok(()), |value| refuse_nul(value, what))?;
         }
-        let own_path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
-        let path = match own_path {
-            Some(value) => value.map(OsString::from),
-            None => std::env::var_os("PATH"),
-        };
-        let program = find(&spec.program, &directory, path.as_deref())
-            .ok_or(ProcessError::NotFound { program: spec.program })?;
+        let ProgramPlace { program, directory } = place?;
         environment.push((MARK.to_owned(), Some(call.to_string())));
         let own = directories.own.as_deref();
         let confinement = Confinement::new(&spec.sandbox, root, own, (call, temporary))?;
@@ -78,6 +69,32 @@ impl PreparedProcess {
     pub(super) fn mark(&self) -> Option<&str> {
         let mark = self.environment.iter().find(|(name, _)| name == MARK);
         mark.and_then(|(_, value)| value.as_deref()).filter(|mark| !mark.is_empty())
+    }
+}
+
+/// What a process starts, as it is found now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramPlace {
+    /// The file of the program. Links are not followed.
+    pub program: PathBuf,
+    /// The directory that it runs in.
+    pub directory: PathBuf,
+}
+
+impl ProgramPlace {
+    /// Finds the program of a process below this workspace, as if it were started now.
+    pub fn of(spec: &ProcessSpec, workspace: Option<&Path>) -> Result<Self, ProcessError> {
+        let directory = match &spec.directory {
+            None => PathBuf::from("/"),
+            Some(directory) => directory_below(workspace, directory)?,
+        };
+        let path = match spec.environment.get("PATH") {
+            Some(value) => value.as_ref().map(OsString::from),
+            None => std::env::var_os("PATH"),
+        };
+        let program = find(&spec.program, &directory, path.as_deref());
+        let program = program.ok_or_else(|| ProcessError::NotFound { program: spec.program.clone() })?;
+        Ok(Self { program, directory })
     }
 }
 

@@ -13,7 +13,7 @@ use backstitch_core::approval::{ApprovalRule, ApprovalRules, RuleMatch};
 use backstitch_core::code::ErrorCode;
 use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{
-    Decision, InboxId, InboxItem, InboxKind, Note, Origin, PauseReason, PauseResolved,
+    ApprovalSubject, Decision, InboxId, InboxItem, InboxKind, Note, Origin, PauseReason, PauseResolved,
 };
 use backstitch_core::message::OptionResult;
 use backstitch_core::ports::{ClaimMode, Workspace};
@@ -39,6 +39,9 @@ pub struct DecideOptions {
     pub rule: Option<ApprovalRule>,
     /// The files of the session, which only decisions about calls that may have happened need.
     pub files: OperationFiles,
+    /// What the person was asked about, as [`WaitingCall::subject`] says. An approval of something else than what the call
+    /// waits with now is refused. By default it is what the call waits with when the decision is made.
+    pub subject: Option<ApprovalSubject>,
 }
 
 /// Where a decision is.
@@ -85,12 +88,13 @@ impl Runtime {
         decision: Decision,
         options: DecideOptions,
     ) -> Result<DecisionState> {
-        let DecideOptions { by, rule, files } = options;
-        let resolved = PauseResolved::new(decision).of_call(call).by(by);
+        let DecideOptions { by, rule, files, subject } = options;
+        let mut resolved = PauseResolved::new(decision).of_call(call).by(by);
         let runtime = self.clone();
         self.in_task(async move {
             let view = runtime.view(session).await?;
             check_pending(&view, call)?;
+            resolved.subject = subject.or_else(|| subject_of(&view, call));
             let outermost = *runtime.callers_of(session).await?.first().unwrap_or(&session);
             if let Some(rule) = rule {
                 // If the process dies between the two, the rule decides about the call.
@@ -225,8 +229,7 @@ impl Runtime {
         let recording = async {
             let options = SessionOptions { workspace, ..SessionOptions::default() };
             let live = self.open_idle(session, options).await?;
-            let PauseResolved { call_id, decision, by, .. } = resolved;
-            perform(live, |live| async move { live.resolve(call_id, decision, by).await }).await
+            perform(live, |live| async move { live.apply_decision(resolved).await }).await
         };
         let recorded = AssertUnwindSafe(recording).catch_unwind().await;
         if let Some(outer) = outer {
@@ -268,6 +271,12 @@ fn check_pending(view: &JournalView, call: Option<CallId>) -> Result<()> {
         Some(CallStatus::Completed | CallStatus::Failed) => "it has its result already",
     };
     Err(RuntimeError::Unresolvable(format!("call {call}: {why}")))
+}
+
+/// Returns what a person is asked about a call.
+fn subject_of(view: &JournalView, call: Option<CallId>) -> Option<ApprovalSubject> {
+    let pause = view.pauses().find(|pause| call.is_some() && pause.call_id == call)?;
+    pause.subject.clone()
 }
 
 /// Whether a decision restores or keeps the files of a call that may have happened.

@@ -119,7 +119,9 @@ impl Runtime {
         };
         let (mut decided, mut sent) = (Vec::new(), false);
         for call in chosen {
-            let state = self.decide(call.session, Some(call.call), decision.clone(), by.clone()).await?;
+            let options =
+                DecideOptions { by: by.clone(), subject: call.subject, ..DecideOptions::default() };
+            let state = self.decide_with(call.session, Some(call.call), decision.clone(), options).await?;
             sent |= state != DecisionState::Recorded;
             let (session, id) = (call.session, call.call);
             decided.push(DecidedCall { session, call: id, name: call.name, arguments: call.arguments });
@@ -197,11 +199,15 @@ impl Run {
             let mut has_decided = false;
             for waiting in self.runtime.waiting_calls(self.session).await? {
                 // A decision that did not fit would be made for ever.
-                let about = (waiting.call, waiting.reason);
+                let about = (waiting.call, waiting.reason, waiting.subject.clone());
                 if !decided.contains(&about)
                     && let Some(decision) = decide(&waiting).await
                 {
-                    self.runtime.decide(waiting.session, Some(waiting.call), decision, None).await?;
+                    let subject = waiting.subject.clone();
+                    let options = DecideOptions { subject, ..DecideOptions::default() };
+                    self.runtime
+                        .decide_with(waiting.session, Some(waiting.call), decision, options)
+                        .await?;
                     decided.push(about);
                     has_decided = true;
                 }

@@ -1,10 +1,12 @@
 //! Whether a call needs approval: what its tool declares, unless a rule says otherwise.
 
 use backstitch_core::approval::{ApprovalRule, ApprovalRules, ApprovalVerdict, RuleMatch};
-use backstitch_core::journal::{Decision, PauseResolved};
+use backstitch_core::journal::{ApprovalSubject, CoveredDigests, Decision, PauseReason, PauseResolved};
+use backstitch_core::tool::{CallInspection, InspectionMoment, Tool, ToolError};
 use serde_json::{Map, Value};
 
-use super::ToolRunner;
+use super::request::{CallOutcome, CallRequest};
+use super::{ToolRunner, paused};
 use crate::error::Result;
 use crate::live::LiveSession;
 
@@ -41,6 +43,58 @@ impl ToolRunner {
         let found = rules_of(&self.live, &self.rules).await?.judge(name, arguments);
         let denied = found.filter(|found| found.verdict == ApprovalVerdict::Deny);
         Ok(denied.map(|found| denial(&found.rule)))
+    }
+
+    /// Asks a person whether a call may run, and records what the question is about.
+    pub(super) async fn ask_for_approval(
+        &self,
+        tool: &Tool,
+        call: &CallRequest,
+        arguments: &Map<String, Value>,
+    ) -> Result<CallOutcome> {
+        let covered = self.inspect(tool, arguments, InspectionMoment::Question).await.unwrap_or_default();
+        let detail = format!("{} needs approval", tool.name());
+        let question = paused(call, PauseReason::Approval, detail);
+        self.live.record(vec![question.about(ApprovalSubject::new(arguments, covered)).into()]).await?;
+        Ok(CallOutcome::NeedsApproval)
+    }
+
+    /// Asks a person again if what a call would start is not what a person approved. Returns `None` if it may start.
+    pub(super) async fn check_approval(
+        &self,
+        tool: &Tool,
+        call: &CallRequest,
+        arguments: &Map<String, Value>,
+    ) -> Result<Option<CallOutcome>> {
+        // A child session that is resumed has started already.
+        let Some(approved) = call.subject.as_deref().filter(|_| call.continued.is_none()) else {
+            return Ok(None);
+        };
+        let cancel = call.cancel.as_ref().unwrap_or(&self.cancel);
+        let covered = tokio::select! {
+            biased;
+            () = cancel.cancelled() => None,
+            covered = self.inspect(tool, arguments, InspectionMoment::Start) => covered.ok(),
+        };
+        // If it cannot be known now, the handler compares it. A call that is cancelled meanwhile does not run.
+        let covered = covered.unwrap_or_else(|| approved.covered.clone());
+        let now = ApprovalSubject::new(arguments, covered);
+        let Some(changed) = approved.difference(&now) else { return Ok(None) };
+        let name = tool.name();
+        let detail = format!("{name} needs approval again, because this has changed since: {changed}");
+        let question = paused(call, PauseReason::Approval, detail);
+        self.live.record(vec![question.about(now).into()]).await?;
+        Ok(Some(CallOutcome::NeedsApproval))
+    }
+
+    async fn inspect(
+        &self,
+        tool: &Tool,
+        arguments: &Map<String, Value>,
+        moment: InspectionMoment,
+    ) -> Result<CoveredDigests, ToolError> {
+        let directory = self.live.workspace().and_then(|workspace| workspace.host_directory());
+        tool.handler.inspect(CallInspection { arguments, directory: directory.as_deref(), moment }).await
     }
 }
 

@@ -93,8 +93,8 @@ impl ToolRunner {
         let rules = boxed(|| rules_of(&self.live, &self.rules)).await?;
         agent.approval_rules = rules.and(own.iter().cloned());
         let mut started = match self.start(tool, call, arguments, hold, &waiter).await {
-            Ok(Some(started)) => started,
-            Ok(None) => return Ok(CallOutcome::BudgetExhausted),
+            Ok(Ok(started)) => started,
+            Ok(Err(unstarted)) => return Ok(unstarted),
             Err(error) => return self.handle_failed_start(call, error).await,
         };
         let resources = started.resources.clone();

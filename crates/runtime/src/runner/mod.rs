@@ -255,9 +255,11 @@ impl ToolRunner {
             Some(Repetition::WithKey(key)) => call.key = Some(key),
         }
         if matches!(need, ApprovalNeed::Person) && !call.approved {
-            let detail = format!("{} needs approval", tool.name());
-            self.live.record(vec![paused(&call, PauseReason::Approval, detail).into()]).await?;
-            return Ok(CallOutcome::NeedsApproval);
+            return boxed(|| self.ask_for_approval(&tool, &call, &arguments)).await;
+        }
+        if !matches!(need, ApprovalNeed::Person) {
+            // It runs because no rule asks about it, whatever a person approved before.
+            call.subject = None;
         }
 
         // A resumed child session is stopped like a running call, so that its changes are rolled back.
@@ -299,8 +301,8 @@ impl ToolRunner {
             // The first attempt takes the checked arguments, and later ones a copy.
             let given = arguments.take().or_else(|| request.arguments.object().cloned()).unwrap_or_default();
             let mut started = match self.start(&tool, &request, given, &hold, &waiter).await {
-                Ok(Some(started)) => started,
-                Ok(None) => return Ok(CallOutcome::BudgetExhausted),
+                Ok(Ok(started)) => started,
+                Ok(Err(unstarted)) => return Ok(unstarted),
                 Err(error) => return self.handle_failed_start(&request, error).await,
             };
             started.conflicts = conflicts;

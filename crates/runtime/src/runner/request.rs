@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use backstitch_core::budget::{Amounts, Limits};
 use backstitch_core::id::{CallId, EvaluationId, SessionId};
-use backstitch_core::journal::{IdempotencyKey, InnerMessage, WorkspaceRevision};
+use backstitch_core::journal::{ApprovalSubject, IdempotencyKey, InnerMessage, WorkspaceRevision};
 use backstitch_core::message::Arguments;
 use backstitch_core::ports::GuardMode;
 use tokio_util::sync::CancellationToken;
@@ -42,6 +42,8 @@ pub struct CallRequest {
     pub is_resume: bool,
     /// Whether a person has approved the call.
     pub approved: bool,
+    /// What the person approved. If it has changed since, the call does not start, and a person is asked again.
+    pub subject: Option<Arc<ApprovalSubject>>,
     /// Why a person denied the call.
     pub refusal: Option<String>,
     /// The key of a discarded call whose effect it must not repeat.
@@ -72,6 +74,7 @@ impl CallRequest {
             attempt: 1,
             is_resume: false,
             approved: false,
+            subject: None,
             refusal: None,
             key: None,
             continued: None,

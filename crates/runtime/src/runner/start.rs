@@ -23,12 +23,13 @@ use super::result::Failure;
 use super::{Attempt, Settlement, ToolRunner, paused};
 use crate::agent::SubAgent;
 use crate::error::{Result, RuntimeError};
+use crate::heap::boxed;
 use crate::live::LiveSession;
 use crate::process::Processes;
 
 impl ToolRunner {
-    /// Makes a call's intent durable. Returns `None` if the budget does not allow the call; then the session
-    /// is paused.
+    /// Makes a call's intent durable. Returns an outcome in its place if the call may not start, because the budget does
+    /// not allow it, or because it is not what a person approved; then the session is paused.
     pub(super) async fn start(
         &self,
         tool: &Tool,
@@ -36,11 +37,14 @@ impl ToolRunner {
         arguments: Map<String, Value>,
         hold: &Hold,
         waiter: &Arc<Waiter>,
-    ) -> Result<Option<Attempt>> {
+    ) -> Result<Result<Attempt, CallOutcome>> {
         let (before, objects) = match &call.continued {
             Some(continued) => (continued.before, None),
             None => hold.capture().await?.unzip(),
         };
+        if let Some(unstarted) = boxed(|| self.check_approval(tool, call, &arguments)).await? {
+            return Ok(Err(unstarted));
+        }
         let agent = SubAgent::behind(tool);
         let live = &self.live;
         // The intent of a pure call can wait, unless it names objects that have to be stored with it.
@@ -114,7 +118,7 @@ impl ToolRunner {
             })
             .await?;
         crash_point!("call.after_intent");
-        Ok(started)
+        Ok(started.ok_or(CallOutcome::BudgetExhausted))
     }
 
     /// Returns the outcome of a call that could not be started. If the state before it could not be captured,
@@ -137,6 +141,11 @@ impl ToolRunner {
         if started.waiter.is_gone() {
             return self.handle_stop(started, hold, Stop::Abandoned, None).await;
         }
+        let cancel = started.call.cancel.clone().unwrap_or_else(|| self.cancel.clone());
+        // It may have been cancelled while what it starts was compared with what a person approved.
+        if started.call.subject.is_some() && cancel.is_cancelled() {
+            return self.handle_stop(started, hold, Stop::Cancelled, None).await;
+        }
         let live = &self.live;
         let (stop, processes) = (CancellationToken::new(), Arc::<Processes>::default());
         let deadline = live.deadline(started.call.evaluation_id);
@@ -152,6 +161,7 @@ impl ToolRunner {
             attempt: started.call.attempt,
             is_resume: started.call.is_resume,
             idempotency_key: started.intent.record.idempotency_key.clone(),
+            approved: started.call.subject.clone(),
             draft: Some(draft),
             workspace: started.tool.spec.workspace,
             filesystem: live.workspace().map(|workspace| workspace.filesystem()),
@@ -170,7 +180,7 @@ impl ToolRunner {
         let bounds = Bounds {
             timeout: started.tool.spec.timeout,
             deadline: deadline.map(|deadline| deadline.since(live.clock().now())),
-            cancel: started.call.cancel.clone().unwrap_or_else(|| self.cancel.clone()),
+            cancel,
             waiter: started.waiter.clone(),
             stop,
             processes,

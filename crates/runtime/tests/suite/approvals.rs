@@ -5,7 +5,9 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use backstitch_core::approval::{ApprovalRule, ApprovalRules, ApprovalVerdict, CommandWords};
+use backstitch_core::approval::{
+    ApprovalRule, ApprovalRules, ApprovalVerdict, CommandPart, CommandWords, ParsedCommand, Redirection,
+};
 use backstitch_core::code::ErrorCode;
 use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{Decision, Effect, PauseReason, RecordBody};
@@ -41,7 +43,7 @@ fn rule(verdict: ApprovalVerdict, scope: &str) -> ApprovalRule {
     ApprovalRule::new(verdict, scope.parse().unwrap())
 }
 
-fn runtime() -> Runtime {
+pub(crate) fn runtime() -> Runtime {
     Runtime::new(Arc::new(MemoryStore::new()))
 }
 
@@ -128,7 +130,7 @@ async fn a_call_that_a_person_approved_runs_again_unless_a_rule_denies_it() {
 }
 
 /// The results of all calls, as the model gets them.
-async fn results(runtime: &Runtime, session: SessionId) -> Vec<String> {
+pub(crate) async fn results(runtime: &Runtime, session: SessionId) -> Vec<String> {
     let view = runtime.view(session).await.unwrap();
     let transcript = view.transcript().unwrap();
     let results = transcript.all();
@@ -136,7 +138,7 @@ async fn results(runtime: &Runtime, session: SessionId) -> Vec<String> {
     results.map(|message| message.content().to_string()).collect()
 }
 
-async fn driven(runtime: &Runtime, agent: &Agent) -> (SessionId, DriveOutcome) {
+pub(crate) async fn driven(runtime: &Runtime, agent: &Agent) -> (SessionId, DriveOutcome) {
     let run = runtime.start(agent, "sew").await.unwrap();
     (run.session(), run.outcome().await.unwrap())
 }
@@ -144,7 +146,8 @@ async fn driven(runtime: &Runtime, agent: &Agent) -> (SessionId, DriveOutcome) {
 #[tokio::test]
 async fn rules_of_the_agent_replace_what_its_tools_declare() {
     let ran = Arc::new(AtomicUsize::new(0));
-    let calls = [runs("git status"), runs("git push"), runs("git status; git push"), runs("ls")];
+    let calls =
+        [runs("git status"), runs("git status; git push"), runs("git $(git config x)"), runs("ls; git log")];
     let rules: ApprovalRules =
         [rule(ApprovalVerdict::Allow, "shell git"), rule(ApprovalVerdict::Deny, "shell git push")]
             .into_iter()
@@ -157,7 +160,7 @@ async fn rules_of_the_agent_replace_what_its_tools_declare() {
     assert_eq!(ran.load(Ordering::SeqCst), 1, "only the allowed command ran");
     let waiting = runtime.waiting_calls(session).await.unwrap();
     let commands: Vec<_> = waiting.iter().map(|call| call.arguments["command"].as_str().unwrap()).collect();
-    assert_eq!(commands, ["git status; git push", "ls"]);
+    assert_eq!(commands, ["git $(git config x)", "ls; git log"]);
     let told = results(&runtime, session).await;
     assert!(told.iter().any(|text| text.contains("deny `shell git push`")), "{told:?}");
 }
@@ -298,6 +301,13 @@ fn command() -> impl Strategy<Value = String> {
         "\r",
         "$",
         "$(stub x)",
+        "$(stub x > a)",
+        "$(",
+        "2>&1",
+        "> a",
+        ">>b",
+        "< a",
+        "/dev/null",
         "`stub x`",
         "${IFS}",
         "$IFS",
@@ -335,37 +345,68 @@ fn command() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4_000, ..ProptestConfig::default() })]
 
-    /// Whatever matches a prefix is one command for a real shell, with exactly these words.
+    /// Whatever is allowed by a prefix runs nothing else than its parts in a real shell, each with these words, and opens
+    /// no other files than those of its redirections.
     #[test]
-    fn a_shell_runs_a_matched_command_once_with_the_same_words(command in command()) {
-        let rules: ApprovalRules = [rule(ApprovalVerdict::Allow, "shell stub")].into_iter().collect();
+    fn a_shell_runs_the_parts_of_an_allowed_command_and_nothing_else(command in command()) {
+        let scopes = ["shell stub", "read_file", "write_file"];
+        let rules: ApprovalRules = scopes.map(|scope| rule(ApprovalVerdict::Allow, scope)).into_iter().collect();
         let arguments = json!({"command": command});
-        let matched = rules.judge("shell", arguments.as_object().unwrap());
-        let words = CommandWords::parse(&command);
-        prop_assert_eq!(matched.is_some(), words.as_ref().is_some_and(|words| words.as_slice()[0] == "stub"));
-        if matched.is_some() {
-            let words = words.unwrap();
-            prop_assert_eq!(run_by_shell(&command), vec![words.as_slice().to_vec()]);
+        let matched = rules.judge("shell", arguments.as_object().unwrap()).is_some();
+        let parsed = ParsedCommand::parse(&command);
+        let is_stub = |part: &CommandPart| part.program() == "stub";
+        let is_inside = |file: &Redirection| !file.path.starts_with('/');
+        let is_expected = |parsed: &ParsedCommand| {
+            parsed.parts().iter().all(is_stub) && parsed.redirections().iter().all(is_inside)
+        };
+        prop_assert_eq!(matched, parsed.as_ref().is_some_and(is_expected));
+        if let Some(parsed) = parsed.filter(|_| matched) {
+            let (runs, files) = run_by_shell(&command);
+            prop_assert!(runs.len() <= parsed.parts().len(), "{:?}", runs);
+            for run in &runs {
+                let words: Vec<&str> = run.iter().map(String::as_str).collect();
+                let mut parts = parsed.parts().iter().map(|part| part.words().collect::<Vec<_>>());
+                prop_assert!(parts.any(|part| fits(&part, &words)), "{:?}", run);
+            }
+            let is_named = |file: &String| {
+                parsed.redirections().iter().any(|named| named.writes && named.path == *file)
+            };
+            prop_assert!(files.iter().all(is_named), "{:?}", files);
+            // A plain command runs once, with exactly its words.
+            if let Some(words) = CommandWords::parse(&command) {
+                prop_assert_eq!(runs, vec![words.as_slice().to_vec()]);
+            }
         }
     }
 }
 
-/// Runs a command with the real shell, and returns the words of each command that it ran.
-fn run_by_shell(command: &str) -> Vec<Vec<String>> {
+/// Whether words that were run are those of a part, in which `None` stands for any number of words.
+fn fits(part: &[Option<&str>], words: &[&str]) -> bool {
+    match (part.split_first(), words.split_first()) {
+        (None, None) => true,
+        (Some((None, rest)), _) => (0..=words.len()).any(|count| fits(rest, &words[count..])),
+        (Some((Some(expected), rest)), Some((word, others))) => expected == word && fits(rest, others),
+        _ => false,
+    }
+}
+
+/// Runs a command with the real shell, and returns the words of each command that it ran, and the files that it made.
+fn run_by_shell(command: &str) -> (Vec<Vec<String>>, Vec<String>) {
     let place = tempfile::tempdir().unwrap();
     let log = place.path().join("log");
     let stub = place.path().join("stub");
-    let script = format!(
-        "#!/bin/sh\n{{ printf 'stub\\0'; for word; do printf '%s\\0' \"$word\"; done; printf '\\n\\0'; }} >> '{}'\n",
-        log.display()
-    );
+    // With one write for each run, because the commands of a pipeline run at the same time.
+    let script = format!("#!/bin/sh\nprintf '%s\\0' stub \"$@\" '\n' >> '{}'\n", log.display());
     std::fs::write(&stub, script).unwrap();
     std::fs::set_permissions(&stub, std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", command]).env("PATH", place.path()).current_dir(place.path()).output().unwrap();
     let text = String::from_utf8(std::fs::read(&log).unwrap_or_default()).unwrap();
     let runs = text.split_terminator("\n\0");
-    runs.map(|run| run.split_terminator('\0').map(str::to_owned).collect()).collect()
+    let runs = runs.map(|run| run.split_terminator('\0').map(str::to_owned).collect()).collect();
+    let made = std::fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let made = made.map(|name| name.into_string().unwrap()).filter(|name| name != "log" && name != "stub");
+    (runs, made.collect())
 }
 
 #[tokio::test]

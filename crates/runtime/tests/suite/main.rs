@@ -3,6 +3,7 @@
 
 mod adoption;
 mod approvals;
+mod approved;
 mod asking;
 mod attempts;
 mod boundaries;

@@ -15,7 +15,9 @@ use backstitch_core::journal::{
     RequestStarted, ResourceChanged, SessionPaused, SessionRewound, SessionStopped, StepFinished,
     TaskFinished, TurnFinished, WorkspaceObserved, WorkspaceRoot,
 };
-use backstitch_core::journal::{ApplyFinished, ApplyStarted, WorkspaceIsolated};
+use backstitch_core::journal::{
+    ApplyFinished, ApplyStarted, ApprovalSubject, CoveredDigests, WorkspaceIsolated,
+};
 use backstitch_core::message::{
     MediaPart, MediaUrl, Message, MessageBuilder, Modality, OptionResultBuilder, PolicyName,
 };
@@ -163,6 +165,7 @@ pub fn every_kind() -> Journal {
             offer: Some(Point { session, position: Position::new(3) }),
             repeats: Some(call_id),
             session: Some(session),
+            subject: Some(subject(&extra)),
             extra: extra.clone(),
             ..SessionPaused::new(PauseReason::Asked)
         }),
@@ -180,6 +183,7 @@ pub fn every_kind() -> Journal {
             call_id: Some(call_id),
             decision: Decision::Edit { arguments: fields(json!({ "path": "b.txt" })) },
             by: Some("ada".into()),
+            subject: Some(subject(&extra)),
             extra: extra.clone(),
         }),
         Batch::at(at)
@@ -330,6 +334,13 @@ fn finished(evaluation_id: EvaluationId, extra: &Extra) -> EvaluationFinished {
 fn noted(extra: &Extra) -> Note {
     let note = Note::new("sample", "worth keeping").with_data(json!([1, 2.5, null]));
     Note { extra: extra.clone(), ..note }
+}
+
+/// What a person is asked about.
+fn subject(extra: &Extra) -> ApprovalSubject {
+    let covered = CoveredDigests::from([("the file hem.sh".into(), Digest::of(b"sew"))]);
+    let about = ApprovalSubject::new(&fields(json!({ "path": "a.txt" })), covered);
+    ApprovalSubject { extra: extra.clone(), ..about }
 }
 
 /// Fields that no version knows.

@@ -163,6 +163,11 @@ impl Question<'_> {
     /// Prints the call: its command, or the change that it would make, or its arguments.
     fn show(&self, person: &mut dyn Person, arguments: &Value) {
         person.show(&[self.heading("needs approval")]);
+        // A question that is asked again says why.
+        let detail = &self.call.detail;
+        if !detail.is_empty() && *detail != format!("{} needs approval", self.call.name) {
+            person.show(&[warning(detail)]);
+        }
         let files = self.waiting.workspace.as_ref().map(|workspace| workspace.filesystem());
         let change = files.and_then(|files| preview(self.waiting.tools, &*files, &self.call.name, arguments));
         person.show(&change.unwrap_or_else(|| whole(arguments)));

@@ -13,13 +13,12 @@ mod person;
 mod preview;
 mod shown;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use backstitch::approval::{ApprovalRules, ApprovalVerdict};
 use backstitch::host::DriftPolicy;
 use backstitch::id::{CallId, SessionId};
-use backstitch::journal::{Decision, Origin, PauseReason};
+use backstitch::journal::{ApprovalSubject, Decision, Origin, PauseReason};
 use backstitch::ports::{BoxFuture, Workspace};
 use backstitch::{DecideOptions, OperationFiles, RuntimeError, Tools, WaitingCall};
 
@@ -57,6 +56,9 @@ pub(crate) struct WaitingSession<'a> {
     /// The lasting rules of the user.
     pub(crate) rules: &'a ApprovalRules,
 }
+
+/// The calls that a person was asked about, each with what the question was about.
+pub(crate) type AskedCalls = Vec<(CallId, Option<ApprovalSubject>)>;
 
 /// Whether a run ended with a pause that [`ask_person`] may end.
 pub(crate) fn is_askable(reason: PauseReason) -> bool {
@@ -96,14 +98,16 @@ pub(crate) async fn ask_person(
 /// false if the person left a question open.
 pub(crate) async fn ask_while_driven(
     waiting: &WaitingSession<'_>,
-    asked: &mut HashSet<CallId>,
+    asked: &mut AskedCalls,
     person: &mut dyn Person,
 ) -> anyhow::Result<bool> {
     loop {
         let calls = waiting.place.runtime.waiting_calls(waiting.session).await?;
-        let is_new = |call: &WaitingCall| call.reason == PauseReason::Approval && !asked.contains(&call.call);
+        let about = |call: &WaitingCall| (call.call, call.subject.clone());
+        let is_new =
+            |call: &WaitingCall| call.reason == PauseReason::Approval && !asked.contains(&about(call));
         let Some(call) = calls.into_iter().find(is_new) else { return Ok(true) };
-        asked.insert(call.call);
+        asked.push(about(&call));
         if !waiting.ask_about(call, None, person).await? {
             return Ok(false);
         }
@@ -153,7 +157,7 @@ impl WaitingSession<'_> {
         person: &mut dyn Person,
     ) -> anyhow::Result<()> {
         let files = self.workspace.clone().map_or(OperationFiles::Untouched, OperationFiles::within);
-        let options = DecideOptions { by, files, ..DecideOptions::default() };
+        let options = DecideOptions { by, files, subject: call.subject.clone(), ..DecideOptions::default() };
         match self.place.runtime.decide_with(call.session, Some(call.call), decision, options).await {
             Err(RuntimeError::Unresolvable(reason)) => person.show(&[not_recorded(&reason)]),
             decided => {

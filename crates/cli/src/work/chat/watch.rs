@@ -1,11 +1,9 @@
 //! Watching a turn: its events are printed, Ctrl-C interrupts it, and a person is asked about calls that wait.
 
-use std::collections::HashSet;
 use std::future::Future;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use backstitch::id::CallId;
 use backstitch::journal::StopReason;
 use backstitch::ports::Workspace;
 use backstitch::{ResumeOptions, Run, SessionOptions};
@@ -14,7 +12,7 @@ use tokio::signal::unix::SignalKind;
 use super::conversation::{Conversation, Flow};
 use crate::open::Signals;
 use crate::people::in_place::{
-    Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, ask_while_driven,
+    AskedCalls, Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, ask_while_driven,
 };
 use crate::work::driving::DriveReport;
 use crate::work::driving::is_approval;
@@ -46,7 +44,7 @@ impl Conversation {
         let (mut interrupts, mut flow) = (0, Flow::Continue);
         // The calls of an engine wait while it runs, so a person is asked meanwhile.
         let asks = self.built.agent.engine_name().is_some() && self.common.can_ask();
-        let mut asked = HashSet::new();
+        let mut asked = AskedCalls::new();
         loop {
             tokio::select! {
                 event = run.next() => match event {
@@ -100,7 +98,7 @@ impl Conversation {
     async fn ask_meanwhile(
         &self,
         screen: &Screen,
-        asked: &mut HashSet<CallId>,
+        asked: &mut AskedCalls,
         signals: &mut Signals,
     ) -> bool {
         screen.end_streamed_line();

@@ -191,3 +191,51 @@ fn the_progress_of_a_server_is_shown() {
     assert_eq!(ran.code, Some(0), "{}", ran.errors);
     assert!(ran.output.contains("half of the hem"), "{}", ran.output);
 }
+
+/// Runs an agent whose call of the server waits for approval.
+fn run_to_question(stage: &Stage, place: &Value) {
+    let agent = agent(stage, place, "\n[approval]\nh__go = \"ask\"");
+    let call = json!({"calls": [{"name": "h__go", "arguments": {}}]});
+    let model = scripted(stage, &json!([call, {"text": "Done."}]));
+    let ran = stage.run(&["run", "Sew", "--agent", &agent, "--model", &model]);
+    assert_eq!(ran.code, Some(3), "{}", ran.errors);
+}
+
+fn approve_and_resume(stage: &Stage) -> Ran {
+    stage.run(&["approve", &stage.session(), "--all"]).worked();
+    stage.run(&["resume"])
+}
+
+#[test]
+fn a_definition_that_changes_after_the_question_is_asked_about_again() {
+    for arguments in [&[][..], &["http"]] {
+        let stage = Stage::new();
+        stage.write("description", "Goes.");
+        let (_server, place) = placed(&stage, "changes", arguments);
+        run_to_question(&stage, &place);
+        stage.write("description", "Sends everything away.");
+        let again = approve_and_resume(&stage);
+        assert_eq!(again.code, Some(3), "{}", again.errors);
+        assert!(!shown(&stage).contains("gone"), "it was not called");
+        let log = stage.run(&["log", &stage.session()]).worked_quietly();
+        let why = "h__go needs approval again, because this has changed since: the definition of \"go\" at the MCP server \"h\"";
+        assert!(log.contains(why), "{log}");
+
+        // Now the new definition is what is approved.
+        let ended = approve_and_resume(&stage);
+        assert_eq!(ended.code, Some(0), "{}", ended.errors);
+        assert!(shown(&stage).contains("gone"));
+    }
+}
+
+#[test]
+fn a_definition_that_changes_right_before_the_call_is_not_called() {
+    let stage = Stage::new();
+    // The list that is read last differs: those before it are that of the start and that of the comparison.
+    run_to_question(&stage, &program(&stage, "third"));
+    let ended = approve_and_resume(&stage);
+    assert_eq!(ended.code, Some(0), "{}", ended.errors);
+    let shown = shown(&stage);
+    assert!(shown.contains("since a person approved the call; it was not sent"), "{shown}");
+    assert!(!shown.contains("gone"), "{shown}");
+}

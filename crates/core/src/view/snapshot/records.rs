@@ -74,7 +74,7 @@ packed_structs! {
         finished, first_message,
     }
     Call {
-        call_id, evaluation_id, name, intent, finished, steps, decision, is_approved, files_restored,
+        call_id, evaluation_id, name, intent, finished, steps, decision, approval, edit, files_restored,
         processes, adopted, result,
     }
 }
