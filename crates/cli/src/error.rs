@@ -185,6 +185,9 @@ fn directory_hint(error: &(dyn Error + 'static)) -> Option<String> {
             let elsewhere = own.join(DIRECTORY).join(FILE);
             Some(format!("`--store {}` keeps it in one", elsewhere.display()))
         }
+        DirectoryError::OfParent { own, .. } => {
+            Some(format!("`--workspace {}` names the directory of the fork", own.display()))
+        }
         DirectoryError::Overlaps { .. } | DirectoryError::NoRoom { .. } => {
             Some("use `--workspace DIR`".to_owned())
         }

@@ -123,8 +123,8 @@ pub(crate) fn redact_answer(mut answer: PolicyAnswer, secret: &str) -> PolicyAns
 pub(crate) struct Listener<'a> {
     deltas: &'a Deltas,
     secrets: Vec<&'a str>,
-    /// Buffered text that may be the beginning of a secret, of answers and of thoughts.
-    held: [String; 2],
+    /// Buffered text that may be the beginning of a secret, of answers, of thoughts and of calls.
+    held: [String; 3],
 }
 
 impl<'a> Listener<'a> {
@@ -140,6 +140,7 @@ impl<'a> Listener<'a> {
         let (place, piece, make) = match delta {
             Delta::Text(piece) => (0, piece, Delta::Text as fn(String) -> Delta),
             Delta::Reasoning(piece) => (1, piece, Delta::Reasoning as fn(String) -> Delta),
+            Delta::Call(piece) => (2, piece, Delta::Call as fn(String) -> Delta),
         };
         let held = &mut self.held[place];
         held.push_str(&piece);
@@ -159,9 +160,10 @@ impl<'a> Listener<'a> {
 
     /// Forwards the buffered text, which turned out not to be a secret.
     pub(crate) fn finish(self) {
-        let [words, thoughts] = self.held;
-        for delta in [Delta::Reasoning(thoughts), Delta::Text(words)] {
-            if !matches!(&delta, Delta::Text(text) | Delta::Reasoning(text) if text.is_empty()) {
+        let [words, thoughts, calls] = self.held;
+        for delta in [Delta::Reasoning(thoughts), Delta::Text(words), Delta::Call(calls)] {
+            let (Delta::Text(text) | Delta::Reasoning(text) | Delta::Call(text)) = &delta;
+            if !text.is_empty() {
                 self.deltas.emit(delta);
             }
         }

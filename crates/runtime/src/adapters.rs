@@ -103,6 +103,23 @@ pub enum DirectoryError {
         /// The directory of the parent.
         own: PathBuf,
     },
+    /// A fork would work in the directory of a session that it was forked from.
+    #[error(
+        "session {session} is a fork with files of its own in {}, and the agent works in {}, the directory of session {parent}, \
+         which it was forked from; nothing was changed: give the agent the directory of the fork, or continue session {parent}",
+        own.display(),
+        directory.display()
+    )]
+    OfParent {
+        /// The directory of the agent.
+        directory: PathBuf,
+        /// The directory of the fork.
+        own: PathBuf,
+        /// The fork.
+        session: SessionId,
+        /// The session whose directory it is.
+        parent: SessionId,
+    },
     /// There is no free name for the directory of a fork beside that of its parent.
     #[error("there is no room for the directory of a fork beside {}", own.display())]
     NoRoom {
@@ -166,9 +183,11 @@ impl DirectoryError {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Gone { .. } | Self::Replaced { .. } | Self::CopyGone { .. } => ErrorCode::WorkspaceGone,
-            Self::InStore { .. } | Self::OtherFiles { .. } | Self::Overlaps { .. } | Self::NoRoom { .. } => {
-                ErrorCode::WorkspaceRefused
-            }
+            Self::InStore { .. }
+            | Self::OtherFiles { .. }
+            | Self::Overlaps { .. }
+            | Self::OfParent { .. }
+            | Self::NoRoom { .. } => ErrorCode::WorkspaceRefused,
             Self::Copy { code, .. } => *code,
             Self::Setup { .. } => ErrorCode::SetupFailed,
             Self::SetupStart { source, .. } => source.code(),

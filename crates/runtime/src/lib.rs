@@ -55,7 +55,7 @@ pub use checkpoint::{CheckpointError, CheckpointHandler, FileCheckpointHandler};
 pub use clock::SystemClock;
 pub use content::{arguments_of, readable_message, readable_record, with_content};
 pub use contract::{InvalidSchema, OutputContract};
-pub use driver::Driver;
+pub use driver::{Driver, KeptAttempt, is_saved_piece, load_kept_attempts};
 pub use engine::{
     CallAnswer, CallReply, Engine, EngineEnd, EngineEvent, EngineFuture, EnginePoint, EngineResume,
     EngineRun, EngineStart, Engines, ProgramHold,

@@ -16,6 +16,7 @@ use crate::ports::{
     TransferReport, UncoveredReason,
 };
 use crate::report::Version;
+use crate::stores::side_files::SideFileChange;
 
 /// What a verification has found, or a repair has left.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -134,6 +135,9 @@ pub struct StoreCollection {
     /// Whether the store's files may still hold expired sessions. `None` if they do not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erasure: Option<Erasure>,
+    /// Changes of what is written about sessions outside of the store's tables.
+    #[serde(default)]
+    pub side_files: Vec<SideFileChange>,
 }
 
 /// What a redaction has removed, or would remove.
@@ -149,6 +153,9 @@ pub struct SessionRedaction {
     pub content: RedactionReport,
     /// Files and directories that killed processes had left, which may hold the value too.
     pub left: Vec<PathBuf>,
+    /// Changes of what is written about sessions outside of the store's tables.
+    #[serde(default)]
+    pub side_files: Vec<SideFileChange>,
 }
 
 /// What a removal of sessions has deleted, or would delete.
@@ -166,6 +173,9 @@ pub struct SessionRemoval {
     pub copies: usize,
     /// Files and directories that killed processes had left.
     pub left: Vec<PathBuf>,
+    /// Changes of what is written about sessions outside of the store's tables.
+    #[serde(default)]
+    pub side_files: Vec<SideFileChange>,
 }
 
 /// A session that moved, with everything that it depends on.

@@ -25,7 +25,7 @@ use crate::ports::{StoreError, WorkspaceError};
 use crate::stores::make_private;
 
 /// Name of the directory of the files that name sessions which are being applied, beside the store.
-const MARKS: &str = "applies";
+const MARKS: &str = crate::stores::side_files::APPLIES;
 
 /// The most forks beside one directory.
 const MOST_FORKS: usize = 1_000;

@@ -46,6 +46,8 @@ pub struct Runtime {
     engine: backstitch_runtime::Runtime,
     store: OpenedStore,
     adapters: Arc<HostAdapters>,
+    /// The file with messages that were typed in sessions of the store.
+    input_history: Option<PathBuf>,
 }
 
 impl Runtime {
@@ -75,13 +77,22 @@ impl Runtime {
 
     fn reporting(store: OpenedStore, engine: backstitch_runtime::Runtime, report: Arc<Report>) -> Self {
         let adapters = Arc::new(HostAdapters::new(store.clone(), report));
-        Self { engine: engine.with_adapters(adapters.clone()), store, adapters }
+        let input_history = input_history_of(&store.address);
+        Self { engine: engine.with_adapters(adapters.clone()), store, adapters, input_history }
     }
 
     /// Calls a function for everything that happens while directories are opened.
     #[must_use]
     pub fn with_report(self, report: impl Fn(WorkspaceEvent) + Send + Sync + 'static) -> Self {
-        Self::reporting(self.store, self.engine, Arc::new(report))
+        let input_history = self.input_history;
+        Self { input_history, ..Self::reporting(self.store, self.engine, Arc::new(report)) }
+    }
+
+    /// Names the file with messages that people typed in sessions of the store. Redactions and removals change it too. By default,
+    /// a store in the user's state directory has the input history of the command, and others have none.
+    #[must_use]
+    pub fn with_input_history(self, path: Option<PathBuf>) -> Self {
+        Self { input_history: path, ..self }
     }
 
     /// Replaces the system's clock.
@@ -118,6 +129,12 @@ impl Runtime {
     pub fn store_directory(&self) -> std::io::Result<PathBuf> {
         self.adapters.directory()
     }
+}
+
+/// Returns the input history of the command for a store in the state directory.
+fn input_history_of(address: &StoreAddress) -> Option<PathBuf> {
+    let state = stores::state_directory().ok()?;
+    address.directory()?.starts_with(&state).then(stores::input_history::path)?
 }
 
 impl Deref for Runtime {

@@ -10,6 +10,8 @@
 //! directory is therefore still found, and another directory that reuses its inode is not mistaken for it.
 
 mod address;
+pub mod input_history;
+pub mod side_files;
 
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};

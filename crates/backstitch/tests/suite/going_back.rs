@@ -167,6 +167,34 @@ async fn a_fork_has_a_directory_beside_that_of_its_parent() {
     assert!(!place.path("shop/inside").exists());
 }
 
+#[tokio::test]
+async fn a_fork_refuses_the_agent_of_its_parent() {
+    let place = Place::new();
+    let parent = tailor(place.path("shop"));
+    let session = place.sewn(&parent).await;
+    let runtime = place.runtime();
+    let fork = runtime.fork(session, PointSpec::Head).await.unwrap().session;
+    let again = runtime.fork(fork, PointSpec::Head).await.unwrap().session;
+    let own = |session| {
+        let runtime = runtime.clone();
+        async move { PathBuf::from(runtime.view(session).await.unwrap().directory().unwrap()) }
+    };
+    for session in [fork, again] {
+        let directory = own(session).await;
+        let before = place.read("shop/seam.txt");
+        let error = runtime.ask(session, &parent, "Sew").await.unwrap_err();
+        assert_eq!(error.code(), ErrorCode::WorkspaceRefused, "{error}");
+        let text = error.to_string();
+        for path in [place.path("shop").canonicalize().unwrap(), directory.clone()] {
+            assert!(text.contains(path.to_str().unwrap()), "{text}");
+        }
+        assert_eq!(place.read("shop/seam.txt"), before);
+        let fitting = parent.clone().workspace(&*directory);
+        runtime.ask(session, &fitting, "Sew").await.unwrap().outcome().await.unwrap();
+    }
+    assert_ne!(own(fork).await, own(again).await);
+}
+
 /// The patterns of an agent that was built in Rust are not part of a definition, so they are recorded with its directory.
 #[tokio::test]
 async fn excludes_of_an_agent_in_rust_hold_for_every_later_operation() {

@@ -16,6 +16,7 @@ use backstitch::ports::{
 };
 use backstitch::prelude::*;
 use backstitch::redaction::SensitiveValue;
+use backstitch::stores::side_files::SERVERS;
 use backstitch::stores::{self, StoreAddress};
 use backstitch::time::{FixedClock, Timestamp};
 use backstitch::tool::{ToolName, ToolSpec, schema_of};
@@ -453,6 +454,41 @@ async fn a_session_that_a_process_holds_is_neither_changed_nor_removed() {
         runtime.store().release(claim).await.unwrap();
         runtime.remove([session], RemoveOptions::default()).await.unwrap();
     }
+}
+
+/// What is written about a session beside its store belongs to it.
+#[tokio::test]
+async fn side_files_are_redacted_and_removed_with_their_session() {
+    let place = TempDir::new().unwrap();
+    let (store, history) = (place.path().join("store"), place.path().join("history"));
+    let runtime = Runtime::at(store.join("store.db")).unwrap().with_input_history(Some(history.clone()));
+    let session = talk(&runtime).await;
+    let lock = store.join(SERVERS).join(format!("{session}.lock"));
+    std::fs::create_dir_all(lock.parent().unwrap()).unwrap();
+    std::fs::write(&lock, "").unwrap();
+    std::fs::write(&history, "#V2\na scarlet hem\nsomething else\n").unwrap();
+
+    let value = SensitiveValue::new("scarlet hem").unwrap();
+    let redacted = runtime.redact(session, value, ErasureMode::Now).await.unwrap();
+    assert_eq!(as_json(&redacted)["side_files"][0]["kind"], "input history");
+    assert_eq!(read(&history).unwrap(), "#V2\na [redacted]\nsomething else\n");
+
+    let options = RemoveOptions { mode: ErasureMode::DryRun, ..RemoveOptions::default() };
+    let rehearsed = runtime.remove([session], options).await.unwrap();
+    assert!(lock.exists());
+    let removed = runtime.remove([session], RemoveOptions::default()).await.unwrap();
+    assert_eq!(removed.side_files, rehearsed.side_files);
+    assert_eq!(as_json(&removed)["side_files"][0]["kind"], "server locks");
+    assert!(!lock.exists());
+
+    let session = talk(&runtime).await;
+    std::fs::write(&lock, "").unwrap();
+    let other = store.join(SERVERS).join(format!("{session}.lock"));
+    std::fs::write(&other, "").unwrap();
+    let expired = CollectOptions { expire_days: Some(0), ..CollectOptions::default() };
+    let collected = runtime.collect(expired).await.unwrap();
+    assert_eq!((collected.expired.as_slice(), collected.side_files.len()), (&[session][..], 1));
+    assert!(!other.exists() && lock.exists(), "only those of its sessions are removed");
 }
 
 /// Copies of projects belong to their sessions.

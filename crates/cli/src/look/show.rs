@@ -69,6 +69,7 @@ impl Show {
         // A long conversation starts to print at once, so not all of it is read before.
         print_overview(&shown).await?;
         print_conversation(&shown).await?;
+        print_unfinished(&shown).await?;
         if self.state {
             println!();
             terminal::line(&Text::new().add(Role::Heading, "state:"));
@@ -149,6 +150,31 @@ async fn print_conversation(shown: &SessionAt) -> anyhow::Result<()> {
             }
             system = text.or(system);
             print_message(shown.view(), &message);
+        }
+    }
+    Ok(())
+}
+
+/// Prints what arrived of answers that did not come to their end: all of the latest, and the beginning of others.
+async fn print_unfinished(shown: &SessionAt) -> anyhow::Result<()> {
+    let view = shown.view();
+    let open = view.latest_evaluation().and_then(|latest| latest.requests.last());
+    let open = open.filter(|request| request.finished.is_none()).map(|request| request.started.point);
+    for request in view.evaluations().flat_map(|evaluation| &evaluation.requests) {
+        for kept in shown.kept_attempts(request).await? {
+            let heading = format!("turn {}, attempt {}, not finished:", kept.turn, kept.attempt);
+            let parts = [("reasoning: ", &kept.reasoning), ("", &kept.text), ("calls ", &kept.calls)];
+            for (what, text) in parts.into_iter().filter(|(_, text)| !text.is_empty()) {
+                let text = match open == Some(request.started.point) {
+                    true => text.trim().to_owned(),
+                    false => one_line(text.trim(), columns().saturating_sub(40).max(30)),
+                };
+                let mut lines = text.lines();
+                let first = lines.next().unwrap_or_default();
+                let line = Text::new().add(Role::Warning, &heading).plain(format!(" {what}{first}"));
+                terminal::line(&line);
+                lines.for_each(|next| terminal::line(&Text::new().plain(next)));
+            }
         }
     }
     Ok(())

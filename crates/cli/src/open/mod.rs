@@ -6,13 +6,11 @@ mod file_names;
 pub(crate) mod guarded;
 pub(crate) mod holder;
 mod index;
-pub(crate) mod input_history;
 pub(crate) mod mission;
 mod new_file;
 pub(crate) mod place;
 #[cfg(feature = "bridge")]
 pub(crate) mod relay;
-pub(crate) mod side_files;
 mod signals;
 pub(crate) mod trusted;
 

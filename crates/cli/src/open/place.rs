@@ -119,6 +119,8 @@ impl OpenStore {
         // For the error that another process gets when the session is held.
         let owner = Owner::new(format!("{} (process {})", user_name(), std::process::id()));
         let runtime = Runtime::over(opened.clone()).with_report(report).with_owner(owner);
+        // Messages of all sessions are in one file, wherever their store is.
+        let runtime = runtime.with_input_history(stores::input_history::path());
         #[cfg(feature = "bridge")]
         let runtime = runtime.with_engines(Arc::new(backstitch_bridge::InstalledEngines {
             key: crate::keys::key,

@@ -1,23 +1,19 @@
 //! `redact` and `rm`: remove data from a store.
 
-use std::collections::HashSet;
 use std::io::{IsTerminal as _, Read as _};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use backstitch::host::{IdPart, RemoveOptions};
 use backstitch::id::SessionId;
-use backstitch::journal::Role;
 use backstitch::ports::{Erasure, ErasureMode, ForkRemoval, RemovalReport};
 use backstitch::redaction::SensitiveValue;
 use backstitch::report::{SessionRedaction, SessionRemoval};
 use clap::Args;
-use serde_json::json;
 
-use super::maintain::remainder_lines;
+use super::maintain::{remainder_lines, side_file_lines, would_be};
 use crate::common::{Common, counted};
 use crate::error::{CommandError, ErrorCode, ReportedError, code_of};
-use crate::open::side_files::{self, SideFileChange};
 use crate::open::{OpenStore, short};
 use crate::report::Report;
 use crate::terminal;
@@ -43,10 +39,8 @@ impl Redact {
         let mode = mode(self.dry_run);
         let place = open(common, mode)?;
         let session = place.session(Some(&self.session)).await?;
-        let redacted = place.runtime.redact(session, value.clone(), mode).await?;
-        let side_files = side_files::redact(&place.directory, &value, mode)?;
-        let report = Report::new(&redacted).with("side_files", json!(side_files));
-        report.lines(redaction_lines(&redacted, &side_files)).print(common);
+        let redacted = place.runtime.redact(session, value, mode).await?;
+        Report::new(&redacted).lines(redaction_lines(&redacted)).print(common);
         check_erasure(common, &redacted.content.erasure)
     }
 }
@@ -83,8 +77,9 @@ fn names(sessions: &[SessionId]) -> String {
     sessions.iter().map(short).collect::<Vec<_>>().join(", ")
 }
 
-fn redaction_lines(redacted: &SessionRedaction, side_files: &[SideFileChange]) -> Vec<String> {
+fn redaction_lines(redacted: &SessionRedaction) -> Vec<String> {
     let (content, would) = (&redacted.content, would_be(redacted.dry_run));
+    let side_files = &redacted.side_files;
     let mut lines: Vec<String> = remainder_lines(&redacted.left, redacted.dry_run).collect();
     for one in &content.sessions {
         let records = counted(one.positions.len(), "record");
@@ -126,19 +121,6 @@ fn redaction_lines(redacted: &SessionRedaction, side_files: &[SideFileChange]) -
     }
     lines.push(NOT_SEARCHED.to_owned());
     lines
-}
-
-/// Describes the side files that were changed.
-fn side_file_lines(changes: &[SideFileChange], dry_run: bool) -> impl Iterator<Item = String> {
-    let would = would_be(dry_run);
-    changes.iter().map(move |SideFileChange { kind, path, entries }| {
-        let noun = if *entries == 1 { "entry" } else { "entries" };
-        format!("{kind}: {entries} {noun} {would}changed or removed in {}", path.display())
-    })
-}
-
-fn would_be(dry_run: bool) -> &'static str {
-    if dry_run { "would be " } else { "" }
 }
 
 /// Fails if the files of the store may still hold what was removed.
@@ -183,13 +165,9 @@ impl Remove {
             }
         }
         let options = RemoveOptions { forks, mode: mode(self.dry_run) };
-        let typed = typed_messages(&place, &sessions).await;
         let removed = place.runtime.remove(sessions, options).await?;
-        let ids: HashSet<SessionId> = removed.content.sessions.iter().map(|one| one.session).collect();
-        let side_files = side_files::remove(&place.directory, &ids, &typed, options.mode)?;
-        let report = Report::new(&removed).with("side_files", json!(side_files));
-        let report = report.lines(removal_lines(&removed));
-        report.lines(side_file_lines(&side_files, removed.dry_run)).print(common);
+        let report = Report::new(&removed).lines(removal_lines(&removed));
+        report.lines(side_file_lines(&removed.side_files, removed.dry_run)).print(common);
         check_erasure(common, &removed.content.erasure)
     }
 }
@@ -208,19 +186,6 @@ async fn find_named(place: &OpenStore, name: &str) -> anyhow::Result<SessionId> 
         [one] => Ok(one),
         _ => Err(error),
     }
-}
-
-/// Returns the messages of people in sessions. A session that cannot be read has none.
-async fn typed_messages(place: &OpenStore, sessions: &[SessionId]) -> HashSet<String> {
-    let mut typed = HashSet::new();
-    for session in sessions {
-        let Ok(view) = place.view(*session).await else { continue };
-        let Ok(shown) = place.runtime.session_at(&view, None).await else { continue };
-        let messages = shown.messages(0..view.message_count()).await.unwrap_or_default();
-        let users = messages.iter().filter(|message| message.role() == Role::User);
-        typed.extend(users.map(|message| message.content().trim().to_owned()));
-    }
-    typed
 }
 
 fn removal_lines(removed: &SessionRemoval) -> Vec<String> {

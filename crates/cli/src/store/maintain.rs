@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use backstitch::host::{CollectOptions, IndexProgress};
 use backstitch::ports::{Erasure, GcMode, IndexedStatus};
 use backstitch::report::{StoreCheck, WrongSnapshot};
+use backstitch::stores::side_files::SideFileChange;
 use backstitch::{Runtime, RuntimeError};
 use clap::Args;
 
@@ -74,8 +75,8 @@ pub(crate) struct Gc {
     /// Delete the files at all but the latest N boundaries of calls of each session. Default: keep all.
     #[arg(long, value_name = "N")]
     keep_boundaries: Option<u64>,
-    /// Delete sessions without a record in the last DAYS days. Sessions that a process holds, and those with
-    /// forks that stay, are kept. Default: delete none.
+    /// Delete sessions without a record in the last DAYS days, with what is written about them beside the store.
+    /// Sessions that a process holds, and those with forks that stay, are kept. Default: delete none.
     #[arg(long, value_name = "DAYS")]
     expire_days: Option<u32>,
     /// Delete only sessions of these statuses.
@@ -114,10 +115,25 @@ impl Gc {
         Ok(Report::new(&collected)
             .lines(collected.expired.iter().map(|session| format!("{}: {expired}", short(session))))
             .lines(remainder_lines(&collected.left, self.dry_run))
+            .lines(side_file_lines(&collected.side_files, self.dry_run))
             .lines(objects)
             .line(format!("{bytes} {freed}, {kept} kept"))
             .print(common))
     }
+}
+
+/// Describes the side files that were changed.
+pub(super) fn side_file_lines(changes: &[SideFileChange], dry_run: bool) -> impl Iterator<Item = String> {
+    let would = would_be(dry_run);
+    changes.iter().map(move |SideFileChange { kind, path, entries }| {
+        let noun = if *entries == 1 { "entry" } else { "entries" };
+        format!("{kind}: {entries} {noun} {would}changed or removed in {}", path.display())
+    })
+}
+
+/// Returns the beginning of a verb about what a rehearsal only describes.
+pub(super) fn would_be(dry_run: bool) -> &'static str {
+    if dry_run { "would be " } else { "" }
 }
 
 /// Adds the options that help to an error about the clock.

@@ -146,8 +146,14 @@ fn old_sessions_expire() {
     let paused = stage.json(&["gc", "--expire-days", "0", "--expire-status", "paused"]);
     assert_eq!(paused["expired"], json!([]));
     assert!(holds(&stage, "only-said-here"));
+    // What a server of the session has left beside the store.
+    let lock = stage.path("store").join("mcp").join(format!("{session}.lock"));
+    std::fs::create_dir_all(lock.parent().unwrap()).unwrap();
+    std::fs::write(&lock, "").unwrap();
     let expired = stage.json(&["gc", "--expire-days", "0"]);
     assert_eq!(expired["expired"], json!([session]));
+    assert_eq!(expired["side_files"][0]["kind"], "server locks", "{expired}");
+    assert!(!lock.exists());
     assert!(!holds(&stage, "only-said-here"));
     assert_eq!(stage.json(&["verify"])["removed"][0]["session"], json!(session));
 }

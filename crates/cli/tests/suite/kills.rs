@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, scripted};
+use crate::model::{Model, Said};
+use crate::stage::{Stage, as_slices, scripted, wait_until};
 
 /// Number of runs that are killed at a random time.
 fn runs() -> u64 {
@@ -91,4 +92,40 @@ fn a_run_that_is_killed_at_its_beginning_leaves_what_every_command_accepts() {
     }
     eprintln!("{died} of {} runs were killed, {announced} of them after they were announced", runs());
     assert!(died > 0, "no run was killed, so nothing was tried");
+}
+
+#[test]
+fn what_arrived_of_an_answer_survives_the_end_of_the_process() {
+    let stage = Stage::new().with_variable("OPENAI_API_KEY", "key");
+    // The server sends the first line, and then nothing.
+    let never = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let begins = Said::Lines("The first seam is red.\nThe second is blue.\n".into(), never);
+    let model = Model::new("openai-chat", [begins, Said::Text("Both are red.")]);
+    let mut child = stage.command(&as_slices(&Stage::asking("openai-chat", &model, &[]))).spawn().unwrap();
+    wait_until("the save", || {
+        let log = stage.run(&["log", "--all"]).output;
+        log.contains("bytes of attempt 1 are kept: The first seam is red.")
+    });
+    child.kill().unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(9));
+
+    let shown = stage.run(&["show"]).worked();
+    assert!(shown.contains("turn 1, attempt 1, not finished: The first seam is red."), "{shown}");
+    let kept = |shown: &Value| shown["evaluations"][0]["requests"][0]["kept"].clone();
+    let expected = json!([{"turn": 1, "attempt": 1, "text": "The first seam is red.\n"}]);
+    let before = stage.json(&["show"]);
+    assert_eq!(kept(&before), expected);
+    assert!(!before["messages"].to_string().contains("first seam"), "it is not an answer");
+
+    assert_eq!(stage.run(&["resume"]).worked_quietly(), "Both are red.\n");
+    let asked = model.asked();
+    assert_eq!(asked.len(), 2);
+    assert_eq!(asked[0].body, asked[1].body, "the request is repeated unchanged");
+    let after = stage.json(&["show"]);
+    assert_eq!(kept(&after), expected);
+    assert!(stage.run(&["log"]).worked().contains("are kept: The first seam is red."));
+    // What arrived is charged: 23 bytes are about six tokens. The server did not count the answer.
+    assert_eq!(after["spent"]["output_tokens"], 6, "{}", after["spent"]);
+    assert!(after["spent"]["input_tokens"].as_u64() > Some(0), "{}", after["spent"]);
+    assert!(stage.run(&["verify"]).worked_quietly().contains("sound"));
 }

@@ -75,6 +75,7 @@ async fn states_of_resources_are_shown() {
         created_at: ids.clock().now(),
         origin: Origin::Root,
         parent_head: None,
+        directory: None,
         seed: Seed::new(1),
         agent: json!(null),
         state: Vec::new(),

@@ -1,4 +1,5 @@
-//! Real work inside of the default sandbox: a sandbox that refuses everything would be safe and useless.
+//! Real work with the defaults of the command: a sandbox that refuses everything would be safe and useless, and so would be one
+//! that asks about everything.
 //!
 //! Each row of the table is a small project, the command that an agent would run in it, and its outcome. Programs that are
 //! not installed are skipped with a line that says so. Nothing is downloaded.
@@ -248,12 +249,24 @@ fn path(work: &Work) -> String {
 
 /// Returns what is missing on this machine.
 fn missing(work: &Work) -> Option<&'static str> {
-    let is_there = |need: &str| {
-        let mut command = Command::new("sh");
-        let found = command.args(["-c", "command -v \"$0\"", need]).env("PATH", path(work)).output();
-        need == ORDINARY || found.is_ok_and(|found| found.status.success())
-    };
-    work.needs.iter().copied().find(|need| !is_there(need))
+    let path = path(work);
+    work.needs.iter().copied().find(|need| *need != ORDINARY && !is_installed(need, &path))
+}
+
+fn is_installed(program: &str, path: &str) -> bool {
+    let found = Command::new("sh").args(["-c", "command -v \"$0\"", program]).env("PATH", path).output();
+    found.is_ok_and(|found| found.status.success())
+}
+
+/// Whether this system can confine processes. If not, it says so.
+#[expect(clippy::print_stderr, reason = "what is skipped says so")]
+fn can_confine() -> bool {
+    let support = backstitch::host::probe();
+    let can = support.landlock >= 3 && support.seccomp;
+    if !can {
+        eprintln!("SKIPPED: this system cannot confine processes ({support})");
+    }
+    can
 }
 
 /// Runs the command of a row as a model would, and returns why it is not as expected.
@@ -272,7 +285,12 @@ fn run(work: &Work) -> Result<(), String> {
     let command = format!("( {}\n) > output.txt 2>&1; status=$?; cat output.txt; exit $status", work.command);
     let call = json!({"name": "shell", "arguments": {"command": command, "timeout_seconds": 300}});
     let model = scripted(&stage, &json!([{"calls": [call]}, {"text": "Done."}]));
-    let ran = stage.run(&["run", "Sew", "--network", work.network, "--model", &model]);
+    let mut arguments = vec!["run", "Sew", "--model", &model];
+    // By default it is off.
+    if work.network != "off" {
+        arguments.extend(["--network", work.network]);
+    }
+    let ran = stage.run(&arguments);
     let records = stage.run(&["log", "--all", "--json"]).output;
     let mut results = records.lines().filter(|line| line.contains("\"option_result\""));
     let result: Value = serde_json::from_str(results.next_back().unwrap_or("null")).unwrap();
@@ -292,9 +310,7 @@ fn run(work: &Work) -> Result<(), String> {
 #[test]
 #[expect(clippy::print_stderr, reason = "what is skipped says so")]
 fn real_work_is_done_inside_of_the_sandbox() {
-    let support = backstitch::host::probe();
-    if support.landlock < 3 || !support.seccomp {
-        eprintln!("SKIPPED: this system cannot confine processes ({support})");
+    if !can_confine() {
         return;
     }
     let mut wrong = Vec::new();
@@ -316,4 +332,85 @@ fn real_work_is_done_inside_of_the_sandbox() {
         }
     });
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+/// Runs git as a person does, and returns its output.
+fn git(stage: &Stage, arguments: &[&str]) -> String {
+    let identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"];
+    let run = Command::new("git").args(identity).args(arguments).current_dir(stage.path("files")).output();
+    let output = run.unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "what is skipped says so")]
+fn a_day_with_the_defaults_asks_nothing() {
+    let path = std::env::var("PATH").unwrap_or_default();
+    if let Some(missing) = ["cargo", "git"].into_iter().find(|program| !is_installed(program, &path)) {
+        eprintln!("SKIPPED: it needs {missing}");
+        return;
+    }
+    if !can_confine() {
+        return;
+    }
+    let stage = ["AUTHOR", "COMMITTER"].iter().fold(Stage::confined(), |stage, who| {
+        let stage = stage.with_variable(&format!("GIT_{who}_NAME"), "t");
+        stage.with_variable(&format!("GIT_{who}_EMAIL"), "t@example.org")
+    });
+    std::fs::create_dir(stage.path("files/src")).unwrap();
+    for (name, text) in [("Cargo.toml", CARGO), ("src/main.rs", RUST), (".gitignore", "/target\n")] {
+        std::fs::write(stage.path("files").join(name), text).unwrap();
+    }
+    git(&stage, &["init", "-q", "-b", "main"]);
+    git(&stage, &["add", "-A"]);
+    git(&stage, &["commit", "-q", "-m", "first"]);
+
+    let shell = |command: &str| {
+        let arguments = json!({"command": command, "timeout_seconds": 300});
+        json!({"calls": [{"name": "shell", "arguments": arguments}]})
+    };
+    let cargo = |what: &str| {
+        shell(&format!(
+            "unset CARGO_TARGET_DIR; export CARGO_HOME=$TMPDIR/cargo; cargo {what} --offline -q"
+        ))
+    };
+    let edit = json!({"path": "src/main.rs", "old": "fn main() {", "new": "fn main() { print!(\"well \");"});
+    let write = json!({"path": "seam.txt", "text": "red\n"});
+    let model = scripted(
+        &stage,
+        &json!([
+            {"calls": [{"name": "edit_file", "arguments": edit}]},
+            cargo("build"),
+            cargo("test"),
+            shell("./target/debug/hem && git add -A && git commit -q -m 'Say it well'"),
+            shell("git switch -q -c seam && git status --short && git log --oneline"),
+            {"text": "It is on a branch."},
+            {"calls": [{"name": "write_file", "arguments": write}]},
+            {"text": "It is red."},
+        ]),
+    );
+    let ran = stage.run(&["run", "Say it well, and commit it on a branch", "--model", &model]);
+    assert_eq!((ran.code, ran.output.as_str()), (Some(0), "It is on a branch.\n"), "{ran:?}");
+    let session = stage.session();
+    assert_eq!(stage.run(&["ask", &session, "Add a seam"]).worked_quietly(), "It is red.\n");
+    assert_eq!(git(&stage, &["branch", "--show-current"]).trim(), "seam");
+    assert_eq!(git(&stage, &["log", "-1", "--format=%s"]).trim(), "Say it well");
+
+    // The person takes the last change back, and has it again.
+    let shown = stage.json(&["show", &session]);
+    let call = shown["calls"].as_array().unwrap().last().unwrap()["call"].as_str().unwrap().to_owned();
+    stage.run(&["undo", &session, "--call", &call]).worked_quietly();
+    assert_eq!(stage.file("seam.txt"), None);
+    stage.run(&["undo", &session]).worked_quietly();
+    assert_eq!(stage.file("seam.txt").as_deref(), Some("red\n"));
+
+    // Nobody was asked, and every command did its work.
+    let log = stage.run(&["log", &session, "--all", "--json"]).worked_quietly();
+    let records: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(records.iter().all(|record| record["kind"] != "paused"), "{log}");
+    let results = records.iter().map(|record| &record["data"]["message"]["content"]["result"]);
+    let exits: Vec<_> = results.filter_map(|result| result["exit_code"].as_i64()).collect();
+    assert_eq!(exits, [0, 0, 0, 0], "{log}");
+    assert_eq!(shown["waiting"], json!([]));
 }

@@ -29,6 +29,9 @@ pub struct SessionCreated {
     /// For a fork, the length of the other session's journal when it was forked. Forks of older versions have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_head: Option<Position>,
+    /// For a fork, the directory that its files were restored into, where the definition of the agent does not name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
     /// Seed of all random numbers of the session.
     pub seed: Seed,
     /// The resolved definition of the agent, without secrets.
@@ -56,6 +59,7 @@ impl SessionCreated {
             created_at,
             origin: Origin::Root,
             parent_head: None,
+            directory: None,
             seed,
             agent: Value::Null,
             state: Vec::new(),

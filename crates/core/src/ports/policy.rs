@@ -69,6 +69,9 @@ pub enum Delta {
     Text(String),
     /// A piece of the visible reasoning.
     Reasoning(String),
+    /// A piece of a call: a line break, the name of its tool and a space, or text of its arguments. It is not displayed; it is
+    /// kept if the answer does not come to its end.
+    Call(String),
 }
 
 /// A listener for pieces of an answer; by default there is none.

@@ -119,6 +119,19 @@ pub trait Store: Send + Sync {
         batch: Batch,
     ) -> BoxFuture<'_, Result<Position, StoreError>>;
 
+    /// Appends a batch like [`Store::append`], but waits for no sync. The end of the process does not lose the batch; the end of
+    /// the machine may, unless another batch was appended to the store since. A store that cannot tell the two apart appends it
+    /// as any other.
+    fn append_unsynced(
+        &self,
+        session: SessionId,
+        expected: Position,
+        fence: FenceToken,
+        batch: Batch,
+    ) -> BoxFuture<'_, Result<Position, StoreError>> {
+        self.append(session, expected, fence, batch)
+    }
+
     /// Returns the position after the last record.
     fn head(&self, session: SessionId) -> BoxFuture<'_, Result<Position, StoreError>>;
 

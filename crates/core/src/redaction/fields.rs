@@ -41,7 +41,8 @@ macro_rules! fields {
 
 fields! {
     SessionCreated {
-        names: [], free: [agent, tags], rest: [session_id, created_at, origin, parent_head, seed, state, adopted]
+        names: [], free: [agent, tags],
+        rest: [session_id, created_at, origin, parent_head, directory, seed, state, adopted]
     }
     StoredSlice { names: [name, policy], free: [items], rest: [version, item_versions] }
     StoredChange { names: [slice, policy], free: [], rest: [version, op] }

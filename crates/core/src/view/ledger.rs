@@ -45,6 +45,11 @@ impl Ledger {
         self.open.values().fold(Amounts::ZERO, |sum, (_, amounts)| sum.plus(*amounts))
     }
 
+    /// Whether a reservation has not been settled.
+    pub fn is_open(&self, reservation: ReservationId) -> bool {
+        self.open.contains_key(&reservation)
+    }
+
     /// Returns the amounts charged or held back.
     pub fn committed(&self) -> Amounts {
         self.charged.plus(self.reserved())

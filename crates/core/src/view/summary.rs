@@ -41,7 +41,8 @@ impl SummaryFacts {
     pub(super) fn of(created: &SessionCreated, parent: Option<&Self>, at: Timestamp) -> Self {
         let text = |value: Option<&Value>| value.and_then(Value::as_str).map(Arc::from);
         let files = created.agent.get("workspace");
-        let directory = text(files).or_else(|| text(files?.get("path")));
+        let own = created.directory.as_deref().map(Arc::from);
+        let directory = own.or_else(|| text(files)).or_else(|| text(files?.get("path")));
         let defined = files.and_then(|files| files.get("excludes")).and_then(Value::as_array);
         let excludes = match (defined, parent) {
             (Some(defined), _) => {

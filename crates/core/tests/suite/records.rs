@@ -196,15 +196,16 @@ fn session_created() -> impl Strategy<Value = SessionCreated> {
         (session_id(), call_id()).prop_map(|(session, call)| Origin::Call { session, call }),
     ];
     let tags = btree_map(text(), text(), 0..3);
-    let origin = (origin, option::of(position()));
+    let origin = (origin, option::of(position()), option::of(text()));
     (session_id(), time(), origin, any::<u64>(), value(), vec(stored_slice(), 0..3), tags, extra()).prop_map(
-        |(session_id, created_at, (origin, parent_head), seed, agent, state, tags, extra)| {
+        |(session_id, created_at, (origin, parent_head, directory), seed, agent, state, tags, extra)| {
             let (seed, tags): (_, BTreeMap<_, _>) = (Seed::new(seed), tags);
             SessionCreated {
                 session_id,
                 created_at,
                 origin,
                 parent_head,
+                directory,
                 seed,
                 agent,
                 state,

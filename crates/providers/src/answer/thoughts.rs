@@ -168,6 +168,7 @@ mod tests {
                     match delta {
                         Delta::Text(text) => heard.push_str(&text),
                         Delta::Reasoning(text) => thought.push_str(&text),
+                        Delta::Call(_) => unreachable!("it splits texts"),
                     }
                 }
                 assert_eq!((heard.as_str(), thought.as_str()), (answer, thoughts), "{text:?} by {size}");

@@ -6,6 +6,7 @@ use backstitch_core::ports::PolicyAnswer;
 use backstitch_providers::{Delta, ErrorKind, Provider, ProviderError, SseDecoder, parse, stream_reader};
 use serde_json::{Value, json};
 
+use super::support::wire::stream_of;
 use super::support::{streamed_answer, target, whole_answer};
 
 pub(crate) fn read_stream(provider: Provider, text: &str) -> Result<(PolicyAnswer, String), ProviderError> {
@@ -17,9 +18,51 @@ pub(crate) fn read_stream(provider: Provider, text: &str) -> Result<(PolicyAnswe
     }
     let said = deltas.into_iter().filter_map(|delta| match delta {
         Delta::Text(text) => Some(text),
-        Delta::Reasoning(_) => None,
+        Delta::Reasoning(_) | Delta::Call(_) => None,
     });
     Ok((reader.finish()?, said.collect()))
+}
+
+#[test]
+fn calls_arrive_in_pieces_even_if_the_stream_is_cut() {
+    let chat = |function: Value| json!({"id": "c", "choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "function": function}]}}]});
+    let streams = [
+        (
+            Provider::OpenAiChat,
+            vec![
+                chat(json!({"name": "get_weather", "arguments": ""})),
+                chat(json!({"arguments": "{\"city\":"})),
+            ],
+        ),
+        (
+            Provider::OpenAiResponses,
+            vec![
+                json!({"type": "response.output_item.added", "output_index": 0, "item": {"type": "function_call", "name": "get_weather"}}),
+                json!({"type": "response.function_call_arguments.delta", "output_index": 0, "delta": "{\"city\":"}),
+            ],
+        ),
+        (
+            Provider::Anthropic,
+            vec![
+                json!({"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "call_a", "name": "get_weather", "input": {}}}),
+                json!({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": "{\"city\":"}}),
+            ],
+        ),
+    ];
+    for (provider, events) in streams {
+        let (mut decoder, mut decoded) = (SseDecoder::new(), Vec::new());
+        decoder.feed(stream_of(&events).as_bytes(), &mut decoded).unwrap();
+        let (mut reader, mut deltas) = (stream_reader(&target(provider)), Vec::new());
+        for event in &decoded {
+            reader.feed(event, &mut deltas).unwrap();
+        }
+        let calls = deltas.into_iter().map(|delta| match delta {
+            Delta::Call(piece) => piece,
+            other => panic!("{provider}: {other:?}"),
+        });
+        assert_eq!(calls.collect::<String>(), "\nget_weather {\"city\":", "{provider}");
+        assert!(reader.finish().is_err(), "{provider}");
+    }
 }
 
 #[test]

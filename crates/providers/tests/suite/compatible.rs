@@ -34,6 +34,7 @@ fn streamed(deltas: &[Value], reason: &str) -> (PolicyAnswer, String, String) {
         match delta {
             Delta::Text(text) => said.push_str(&text),
             Delta::Reasoning(text) => thought.push_str(&text),
+            Delta::Call(_) => {}
         }
     }
     (reader.finish().unwrap(), said, thought)

@@ -1,20 +1,28 @@
 //! The answer that is arriving, as far as it came.
 //!
 //! What a policy has streamed is kept until its answer is recorded. If a person stops the answer, its text is recorded as an
-//! answer of its own, which later requests show with a mark. If the attempt fails, its text is kept in a note, and the
-//! request is repeated without it. Reasoning is only ever kept in notes, so it is never sent again.
+//! answer of its own, which later requests show with a mark. If the attempt fails, its text is kept in notes, and the
+//! request is repeated without it. Reasoning and unfinished calls are only ever kept in notes, so they are never sent again.
+//!
+//! While an answer arrives, new pieces of it are saved about once a second, so that the end of the process loses little of it.
+//! These notes wait for no sync, and a failure to write them does not affect the request.
 
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{Finish, InnerMessage, Note};
 use backstitch_core::machine::TurnState;
 use backstitch_core::message::{Content, Part};
 use backstitch_core::ports::Delta;
-use serde_json::json;
+use tokio::sync::Notify;
 
-/// The topic of notes with what came of an answer that is not complete.
-const TOPIC: &str = "unfinished";
+use super::kept::KeptAttempt;
+use crate::live::LiveSession;
+
+/// The shortest time between two saves of an answer.
+const BETWEEN_SAVES: Duration = Duration::from_secs(1);
 
 /// Text behind an answer that a person stopped, in requests.
 const MARK: &str = "[The user interrupted this answer here.]";
@@ -22,62 +30,99 @@ const MARK: &str = "[The user interrupted this answer here.]";
 /// What has arrived of an answer.
 #[derive(Debug, Default)]
 pub(super) struct PartialAnswer {
-    pub(super) text: String,
-    pub(super) reasoning: String,
-    /// Attempts that have failed before it.
-    pub(super) failures: u32,
+    pub(super) kept: KeptAttempt,
+    /// Lengths of text, reasoning and calls that notes hold already.
+    saved: [usize; 3],
 }
 
 impl PartialAnswer {
-    pub(super) fn is_empty(&self) -> bool {
-        self.text.is_empty() && self.reasoning.is_empty()
+    fn of_attempt(turn: u64, attempt: u32) -> Self {
+        let kept = KeptAttempt { turn, attempt, ..KeptAttempt::default() };
+        Self { kept, saved: [0; 3] }
     }
 
-    /// Returns a note that keeps text and reasoning, or only the reasoning if the text is recorded as a message.
-    pub(super) fn note(&self, evaluation: EvaluationId, turn: u64, keeps_text: bool) -> Option<Note> {
-        let text = Some(&self.text).filter(|text| keeps_text && !text.is_empty());
-        let reasoning = Some(&self.reasoning).filter(|reasoning| !reasoning.is_empty());
-        if text.is_none() && reasoning.is_none() {
-            return None;
-        }
-        let attempt = self.failures + 1;
-        let data = json!({
-            "evaluation_id": evaluation, "turn": turn, "attempt": attempt, "text": text, "reasoning": reasoning,
-        });
-        let size = text.map_or(0, |text| text.len()) + reasoning.map_or(0, |reasoning| reasoning.len());
-        let words = format!("turn {turn}: {size} bytes of attempt {attempt} are kept and not sent again");
-        Some(Note::new(TOPIC, words).with_data(data))
+    fn lengths(&self) -> [usize; 3] {
+        [self.kept.text.len(), self.kept.reasoning.len(), self.kept.calls.len()]
+    }
+
+    /// Returns a note with what no note holds yet, without the text if that is recorded as a message.
+    pub(super) fn note(&self, evaluation: EvaluationId, keeps_text: bool) -> Option<Note> {
+        let [text, reasoning, calls] = self.saved;
+        let rest = KeptAttempt {
+            text: if keeps_text { self.kept.text[text..].to_owned() } else { String::new() },
+            reasoning: self.kept.reasoning[reasoning..].to_owned(),
+            calls: self.kept.calls[calls..].to_owned(),
+            ..self.kept
+        };
+        rest.note(evaluation)
     }
 }
 
 /// The answer to the request that is being made. Clones share it.
 #[derive(Clone, Default)]
-pub(super) struct ArrivingAnswer(Arc<Mutex<PartialAnswer>>);
+pub(super) struct ArrivingAnswer {
+    partial: Arc<Mutex<PartialAnswer>>,
+    arrived: Arc<Notify>,
+}
 
 impl ArrivingAnswer {
     /// Starts with the first attempt of another request.
-    pub(super) fn start(&self) {
-        *self.lock() = PartialAnswer::default();
+    pub(super) fn start(&self, turn: u64) {
+        *self.lock() = PartialAnswer::of_attempt(turn, 1);
     }
 
     /// Adds a piece.
     pub(super) fn add(&self, delta: &Delta) {
         let mut partial = self.lock();
         match delta {
-            Delta::Text(text) => partial.text.push_str(text),
-            Delta::Reasoning(text) => partial.reasoning.push_str(text),
+            Delta::Text(text) => partial.kept.text.push_str(text),
+            Delta::Reasoning(text) => partial.kept.reasoning.push_str(text),
+            Delta::Call(text) => partial.kept.calls.push_str(text),
         }
+        drop(partial);
+        self.arrived.notify_one();
     }
 
     /// Returns what has arrived, and starts with the next attempt of the same request.
     pub(super) fn end_attempt(&self) -> PartialAnswer {
         let mut partial = self.lock();
-        let next = PartialAnswer { failures: partial.failures + 1, ..PartialAnswer::default() };
+        let next = PartialAnswer::of_attempt(partial.kept.turn, partial.kept.attempt + 1);
         std::mem::replace(&mut *partial, next)
     }
 
+    /// Saves new pieces of the answer, as long as it is polled. After a failure nothing more of the attempt is saved.
+    pub(super) async fn save(&self, live: &LiveSession, evaluation: EvaluationId) -> Infallible {
+        loop {
+            self.arrived.notified().await;
+            tokio::time::sleep(BETWEEN_SAVES).await;
+            let Some((note, before)) = self.take_unsaved(evaluation) else { continue };
+            match live.record_unsynced(vec![note.into()]).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.lock().saved = before;
+                    self.arrived.notify_one();
+                }
+                Err(error) => {
+                    self.lock().saved = before;
+                    let session = live.id();
+                    tracing::warn!(%session, %error, "the answer could not be saved while it arrived");
+                    return std::future::pending().await;
+                }
+            }
+        }
+    }
+
+    /// Returns a note with what no note holds yet, and the lengths that were saved before. It counts as saved from here on: a
+    /// save is completed even if its future is dropped.
+    fn take_unsaved(&self, evaluation: EvaluationId) -> Option<(Note, [usize; 3])> {
+        let mut partial = self.lock();
+        let note = partial.note(evaluation, true)?;
+        let lengths = partial.lengths();
+        Some((note, std::mem::replace(&mut partial.saved, lengths)))
+    }
+
     fn lock(&self) -> MutexGuard<'_, PartialAnswer> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.partial.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -106,14 +151,38 @@ mod tests {
     #[test]
     fn what_arrived_belongs_to_its_attempt() {
         let arriving = ArrivingAnswer::default();
+        arriving.start(3);
         arriving.add(&Delta::Text("half".to_owned()));
         arriving.add(&Delta::Reasoning("hm".to_owned()));
-        let first = arriving.end_attempt();
-        assert_eq!((first.text.as_str(), first.reasoning.as_str(), first.failures), ("half", "hm", 0));
-        let second = arriving.end_attempt();
+        arriving.add(&Delta::Call("\nread_file {".to_owned()));
+        let first = arriving.end_attempt().kept;
+        let expected = KeptAttempt {
+            turn: 3,
+            attempt: 1,
+            text: "half".to_owned(),
+            reasoning: "hm".to_owned(),
+            calls: "\nread_file {".to_owned(),
+        };
+        assert_eq!(first, expected);
+        let second = arriving.end_attempt().kept;
         assert!(second.is_empty());
-        assert_eq!(second.failures, 1);
-        arriving.start();
-        assert_eq!(arriving.end_attempt().failures, 0);
+        assert_eq!((second.turn, second.attempt), (3, 2));
+        arriving.start(4);
+        assert_eq!(arriving.end_attempt().kept.attempt, 1);
+    }
+
+    #[test]
+    fn what_was_saved_is_not_noted_again() {
+        let arriving = ArrivingAnswer::default();
+        arriving.start(1);
+        let evaluation = "0198a7c0-5d6f-7a3b-9c1d-2e4f6a8b0c1d".parse().unwrap();
+        arriving.add(&Delta::Text("one ".to_owned()));
+        let (saved, _) = arriving.take_unsaved(evaluation).unwrap();
+        assert!(serde_json::to_string(&saved).unwrap().contains("one "));
+        assert_eq!(arriving.take_unsaved(evaluation), None);
+        arriving.add(&Delta::Text("two".to_owned()));
+        let rest = arriving.end_attempt().note(evaluation, true).unwrap();
+        let rest = serde_json::to_string(&rest).unwrap();
+        assert!(rest.contains("two") && !rest.contains("one"), "{rest}");
     }
 }

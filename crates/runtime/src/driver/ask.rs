@@ -23,12 +23,13 @@ use serde_json::json;
 use tracing::Instrument as _;
 
 use super::StopCause;
-use super::arriving::ArrivingAnswer;
+use super::arriving::{ArrivingAnswer, PartialAnswer};
 use super::content::Content;
 use super::drive::{LoopStep, millis};
 use super::fit::{MOST_CORRECTIONS, MOST_SHORTENINGS, fitted, is_refused, is_too_long, limit, refusals};
 use super::hydrate::{ShownConversation, media_in};
 use super::inbox::Inbox;
+use super::kept::KeptAttempt;
 use super::pause::Pauses;
 use super::question::{answers_left, without_silent};
 use crate::agent::Agent;
@@ -160,8 +161,8 @@ impl Asker {
         let falls_back =
             matches!(&asked, Err(RuntimeError::Policy(error)) if agent.after(&error.kind).is_some());
         if let Err(RuntimeError::Policy(error)) = &asked
-            && (falls_back || is_refused(&error.kind))
             && let Some(reservation) = &reservation
+            && (falls_back || is_refused(&error.kind) || self.is_attempt_charged(evaluation).await)
         {
             // It was refused, so it costs nothing; what a failed attempt cost is charged already.
             let settled = BudgetCharged::new(Some(reservation.id), Amounts::ZERO);
@@ -194,6 +195,9 @@ impl Asker {
                 // After a shutdown the request is repeated, as after a kill.
                 if ending.is_some() || !matches!(cause, Some(StopReason::Shutdown)) {
                     self.record_stopped(evaluation, turn, described, estimate, reservation).await?;
+                } else {
+                    let partial = self.arriving.end_attempt();
+                    self.keep_unfinished(partial, evaluation, &described, estimate, reservation).await?;
                 }
                 match ending {
                     Some(ending) => Ok(LoopStep::Finish(ending)),
@@ -204,6 +208,8 @@ impl Asker {
                 }
             }
             AskOutcome::Pauses(reason, detail) => {
+                let partial = self.arriving.end_attempt();
+                self.keep_unfinished(partial, evaluation, &described, estimate, reservation).await?;
                 Ok(self.pauses.pause_for(evaluation, reason, detail).await?)
             }
             AskOutcome::Ends(ending) => Ok(LoopStep::Finish(ending)),
@@ -243,12 +249,13 @@ impl Asker {
         shown = fitted(shown, bytes, limit(agent, &view));
         let media = self.content.hydrated.media(self.content.held(), objects).await?;
         let (live, turn, arriving) = (self.live.clone(), turns + 1, self.arriving.clone());
-        arriving.start();
+        arriving.start(turn);
         let deltas = Deltas::new(move |delta| {
             arriving.add(&delta);
             live.channel.publish(match delta {
                 Delta::Text(text) => LiveKind::Text { evaluation, turn, text },
                 Delta::Reasoning(text) => LiveKind::Reasoning { evaluation, turn, text },
+                Delta::Call(_) => return,
             });
         });
         let question = PolicyRequest {
@@ -341,8 +348,8 @@ impl Asker {
         }
     }
 
-    /// Records an answer that a person stopped, as far as it came, at its estimated cost. If nothing has arrived, nothing is
-    /// recorded, and the request is repeated later.
+    /// Records an answer that a person stopped, as far as it came, at its estimated cost. Without text there is no answer, and
+    /// the request is repeated later; reasoning and calls are kept.
     async fn record_stopped(
         &self,
         evaluation: EvaluationId,
@@ -352,22 +359,63 @@ impl Asker {
         reservation: Option<Reservation>,
     ) -> Result<()> {
         let partial = self.arriving.end_attempt();
-        if partial.is_empty() {
-            return Ok(());
+        if partial.kept.text.is_empty() {
+            return self.keep_unfinished(partial, evaluation, &described, estimate, reservation).await;
         }
-        if let Some(note) = partial.note(evaluation, turn, false) {
+        if let Some(note) = partial.note(evaluation, false) {
             self.live.record_when(vec![note.into()], Durable::WithNext).await?;
         }
+        let usage = self.cost_of(&partial.kept, estimate, &described.0, &described.1);
         let finished = RequestFinished {
-            attempt: partial.failures + 1,
-            usage: estimate,
+            attempt: partial.kept.attempt,
+            usage,
             ..RequestFinished::new(evaluation, turn, Finish::Interrupted)
         };
         let mut answer =
-            PolicyAnswer { finish: Finish::Interrupted, usage: estimate, ..PolicyAnswer::text(partial.text) };
+            PolicyAnswer { finish: Finish::Interrupted, usage, ..PolicyAnswer::text(partial.kept.text) };
         note_finish(&mut answer, described);
         self.record_answer(finished, answer, reservation).await?;
         Ok(())
+    }
+
+    /// Keeps what has arrived of an answer whose request is repeated later, and charges its estimated cost in place of the
+    /// reservation. If nothing has arrived, the reservation stays.
+    async fn keep_unfinished(
+        &self,
+        partial: PartialAnswer,
+        evaluation: EvaluationId,
+        (provider, model): &(String, String),
+        estimate: Amounts,
+        reservation: Option<Reservation>,
+    ) -> Result<()> {
+        if partial.kept.is_empty() {
+            return Ok(());
+        }
+        let usage = self.cost_of(&partial.kept, estimate, provider, model);
+        let is_charged = reservation.is_some() || usage != Amounts::ZERO;
+        let reservation = reservation.map(|reservation| reservation.id);
+        let charged = is_charged.then(|| BudgetCharged::new(reservation, usage).into());
+        let note = partial.note(evaluation, true).map(Into::into);
+        let records = note.into_iter().chain(charged).collect();
+        self.live.record_when(records, Durable::WithNext).await
+    }
+
+    /// Whether the last attempt failed at a cost that is known or estimated, and so is charged by itself.
+    async fn is_attempt_charged(&self, evaluation: EvaluationId) -> bool {
+        let view = self.live.view().await;
+        let request = view.evaluation(evaluation).and_then(|known| known.requests.last());
+        let failed = request.and_then(|request| request.last_failure());
+        failed.is_some_and(|failed| failed.usage != Amounts::ZERO)
+    }
+
+    /// Returns the estimated cost of a part of an answer, by the largest possible cost of its request.
+    pub(super) fn cost_of(&self, part: &KeptAttempt, largest: Amounts, provider: &str, model: &str) -> Amounts {
+        let cost = part.cost(largest);
+        match self.agent.prices.has(provider, model) {
+            true => self.agent.prices.priced(cost, provider, model),
+            // Only the policy may have estimated the money.
+            false => Amounts { money_micros: largest.money_micros, ..cost },
+        }
     }
 
     /// Records an answer as one batch. The batch is durable with the next record, and before any call of the

@@ -19,6 +19,7 @@ mod finish;
 mod fit;
 mod hydrate;
 mod inbox;
+mod kept;
 mod open_calls;
 mod output;
 mod outside;
@@ -35,6 +36,7 @@ use backstitch_core::journal::StopReason;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use engine::{ForeignLoop, StopRequest};
+pub use kept::{KeptAttempt, is_saved_piece, load_kept_attempts};
 pub use outside::ApproverDecision;
 pub(crate) use outside::{AskedDecision, CallEnds, NewCall, STOPPED};
 pub(crate) use question::question_before;
@@ -96,7 +98,8 @@ impl Driver {
 
     /// Returns a driver of the same session, for the calls of its engine. It stops with this one.
     pub(crate) fn beside(&self) -> Self {
-        let parts = DriverParts { stop: self.inbox.stop.clone(), ..DriverParts::default() };
+        let stopped_by = self.asker.stopped_by.clone();
+        let parts = DriverParts { stop: self.inbox.stop.clone(), stopped_by, ..DriverParts::default() };
         Self::assemble(self.live.clone(), self.agent.clone(), parts, self.inbox.cancel.child_token())
     }
 
@@ -109,7 +112,7 @@ impl Driver {
         let inbox = Inbox::new(live.clone(), stop.child_token(), cancel);
         let runner = ToolRunner::new(live.clone(), agent.tools.clone())
             .with_cancellation(inbox.stop.clone())
-            .called_by(agent.clone(), supersede::drive_child, saver.clone());
+            .called_by(agent.clone(), supersede::child_drivers(stopped_by.clone()), saver.clone());
         let (inbox, content) = (Arc::new(inbox), Arc::new(Content::new(live.clone())));
         let pauses = Pauses::new(live.clone(), content.clone());
         let asker = Asker {

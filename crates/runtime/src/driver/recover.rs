@@ -11,16 +11,18 @@ use std::sync::Arc;
 use backstitch_core::crash_point;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{
-    Decision, EvaluationResumed, InboxItem, InboxKind, PauseReason, PauseResolved, SessionPaused,
+    BudgetCharged, Decision, EvaluationResumed, InboxItem, InboxKind, PauseReason, PauseResolved,
+    SessionPaused,
 };
 use backstitch_core::machine::TurnState;
 use backstitch_core::message::PolicyName;
 use backstitch_core::text::one_line;
-use backstitch_core::view::Call;
+use backstitch_core::view::{Call, JournalView};
 use serde_json::Value;
 
 use super::Driver;
 use super::drive::millis;
+use super::kept::load_kept_attempts;
 use crate::agent::{DriftPolicy, ResumeOptions};
 use crate::error::{Result, RuntimeError};
 use crate::heap::boxed;
@@ -94,11 +96,30 @@ impl Driver {
             ..EvaluationResumed::new(evaluation)
         };
         self.live.record_when(vec![resumed.into()], Durable::WithNext).await?;
+        self.charge_interrupted(evaluation, &view).await?;
         let ended = boxed(|| self.recover_and_drive(evaluation, options, drift)).await;
         if let Err(error) = &ended {
             self.record_stop(evaluation, error).await;
         }
         ended
+    }
+
+    /// Charges a request whose process ended while its answer arrived. The estimated cost of what was saved takes the place of
+    /// its reservation, which is the largest possible cost. Without saved text the reservation stays.
+    async fn charge_interrupted(&self, evaluation: EvaluationId, view: &JournalView) -> Result<()> {
+        let request = view.evaluation(evaluation).and_then(|known| known.requests.last());
+        let Some(request) = request.filter(|request| request.finished.is_none()) else { return Ok(()) };
+        let started = &request.started.record;
+        let Some(reservation) = started.reservation.filter(|one| view.ledger().is_open(one.id)) else {
+            return Ok(());
+        };
+        let kept = load_kept_attempts(&**self.live.store(), request.started.point).await?;
+        // Failed attempts are charged already.
+        let open = kept.last().filter(|last| last.attempt > request.attempts());
+        let Some(open) = open else { return Ok(()) };
+        let cost = self.asker.cost_of(open, reservation.amounts, &started.provider, &started.model);
+        let charged = BudgetCharged::new(Some(reservation.id), cost);
+        self.live.record_when(vec![charged.into()], Durable::WithNext).await
     }
 
     /// Puts the message of the options into the inbox, where it waits until the evaluation processes it. Returns whether

@@ -37,7 +37,12 @@ impl Asker {
         let (backoff, turn) = (agent.backoff, question.turn);
         let mut jitter = jitter_of(self.live.seed().await, turn);
         for attempt in 0_u32.. {
-            let mut error = match agent.policy.decide(question.clone(), info.clone()).await {
+            let decided = tokio::select! {
+                biased;
+                decided = agent.policy.decide(question.clone(), info.clone()) => decided,
+                never = self.arriving.save(&self.live, evaluation) => match never {},
+            };
+            let mut error = match decided {
                 Ok(answer) => return Ok((answer, attempt + 1)),
                 // Nothing failed: a person has not answered yet.
                 Err(error) if error.kind == WAITS => return Err(error.into()),
@@ -46,11 +51,11 @@ impl Asker {
             error.message = recordable(&self.agent, &error.message);
             let partial = self.arriving.end_attempt();
             let mut usage = agent.prices.priced(error.request.usage, &info.provider, &info.model);
-            if usage == Amounts::ZERO && !partial.is_empty() {
+            if usage == Amounts::ZERO && !partial.kept.is_empty() {
                 // The provider charges for what it has sent, and did not say how much.
-                usage = info.estimate;
+                usage = self.cost_of(&partial.kept, info.estimate, &info.provider, &info.model);
             }
-            let kept = partial.note(evaluation, turn, true).map(Into::into);
+            let kept = partial.note(evaluation, true).map(Into::into);
             // A failed attempt that the provider counted is charged.
             let charged = (usage != Amounts::ZERO).then(|| BudgetCharged::new(None, usage).into());
             let failed = |then| RequestFailed {

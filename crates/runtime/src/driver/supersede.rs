@@ -20,12 +20,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::drive::LoopStep;
 use super::output::is_by_runtime;
-use super::{Driver, DriverParts};
+use super::{Driver, DriverParts, StopCause};
 use crate::agent::{Agent, Mission, ResumeOptions};
 use crate::error::Result;
 use crate::live::LiveSession;
 use crate::outcome::DriveOutcome;
-use crate::runner::ChildDriver;
+use crate::runner::{ChildDriver, DriveChild};
 
 /// The most evaluations that may be superseded one after another.
 const MOST_EXPANSIONS: usize = 10;
@@ -93,13 +93,12 @@ fn expansions_before(view: &JournalView, evaluation: EvaluationId) -> usize {
         .count()
 }
 
-/// Returns a driver of a sub-agent's session.
-pub(super) fn drive_child(
-    live: Arc<LiveSession>,
-    agent: Agent,
-    stop: CancellationToken,
-) -> Box<dyn ChildDriver> {
-    Box::new(Driver::with_parts(live, agent, DriverParts { stop, ..DriverParts::default() }))
+/// Returns what creates the drivers of sub-agents' sessions. They are stopped for the same reason as their callers.
+pub(super) fn child_drivers(stopped_by: Option<StopCause>) -> DriveChild {
+    Arc::new(move |live: Arc<LiveSession>, agent: Agent, stop: CancellationToken| -> Box<dyn ChildDriver> {
+        let parts = DriverParts { stop, stopped_by: stopped_by.clone(), ..DriverParts::default() };
+        Box::new(Driver::with_parts(live, agent, parts))
+    })
 }
 
 impl ChildDriver for Driver {

@@ -2,7 +2,7 @@
 
 use backstitch_core::approval::ApprovalRule;
 use backstitch_core::journal::{
-    CallVerdict, Decision, Finish, InnerMessage, ObservationCause, Origin, PauseReason, PauseResolved,
+    CallVerdict, Decision, Finish, InnerMessage, Note, ObservationCause, Origin, PauseReason, PauseResolved,
     Record, RecordBody, Role,
 };
 use backstitch_core::message::Large;
@@ -13,6 +13,9 @@ pub(crate) const FILES_RESTORED: &str = "files_restored";
 
 /// The topic of notes about what git executes.
 pub(crate) const REPOSITORY_CHANGED: &str = "repository_changed";
+
+/// The topic of notes with what came of an answer that did not come to its end.
+pub(crate) const UNFINISHED: &str = "unfinished";
 
 /// Describes a record in one line. Returns `None` for records that only programs need.
 pub fn describe(record: &Record) -> Option<String> {
@@ -146,6 +149,7 @@ pub fn describe(record: &Record) -> Option<String> {
                 ),
             }
         }
+        RecordBody::Note(note) if note.topic == UNFINISHED => unfinished_line(note),
         // The text of this one says everything.
         RecordBody::Note(note) if note.topic == FILES_RESTORED => one_line(&note.text, 200),
         RecordBody::Note(note) => {
@@ -153,6 +157,16 @@ pub fn describe(record: &Record) -> Option<String> {
         }
         _ => return None,
     })
+}
+
+/// Describes what was kept of an answer, by the beginning of its text, or else of its calls or reasoning.
+fn unfinished_line(note: &Note) -> String {
+    let data = note.data.inline();
+    let piece = |name: &str| data.and_then(|data| data[name].as_str()).filter(|text| !text.is_empty());
+    match piece("text").or_else(|| piece("calls")).or_else(|| piece("reasoning")) {
+        Some(text) => format!("{}: {}", note.text, one_line(text.trim_start(), 90)),
+        None => note.text.clone(),
+    }
 }
 
 /// Describes a decision, with the arguments that a person put in the place of the model's.

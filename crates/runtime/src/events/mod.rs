@@ -22,7 +22,7 @@ use backstitch_core::tool::Progress;
 
 pub use backstitch_core::text::one_line;
 pub(crate) use channel::{Channel, EventFeed};
-pub(crate) use describe::{FILES_RESTORED, REPOSITORY_CHANGED, short};
+pub(crate) use describe::{FILES_RESTORED, REPOSITORY_CHANGED, UNFINISHED, short};
 pub use describe::{describe, message_text, reason_word, unfinished};
 pub use stream::EventStream;
 

@@ -72,14 +72,18 @@ impl LiveSession {
         }
         check_kept(&*store, prefix.files()).await?;
         let pauses = pauses_for(&*store, &prefix, place.session).await?;
+        let agent = fork.definition.unwrap_or_else(|| view.created().agent.clone());
+        let directory = environment.workspace.as_ref().and_then(|workspace| workspace.host_directory());
+        let directory = directory.map(|directory| directory.to_string_lossy().into_owned());
         let created = SessionCreated {
+            directory: directory.filter(|directory| !names_directory(&agent, directory)),
             origin: Origin::Fork { session: place.session, position: place.cut },
             parent_head: Some(if place.session == fork.parent {
                 view.head()
             } else {
                 store.head(place.session).await?
             }),
-            agent: fork.definition.unwrap_or_else(|| view.created().agent.clone()),
+            agent,
             tags: view.created().tags.clone(),
             ..SessionCreated::new(id, environment.clock.now(), fork.seed)
         };
@@ -97,6 +101,12 @@ impl LiveSession {
         crash_point!("fork.restored");
         Ok(live)
     }
+}
+
+/// Whether a definition of an agent names a directory. Those of agents that were built in Rust name none.
+fn names_directory(agent: &Value, directory: &str) -> bool {
+    let workspace = &agent["workspace"];
+    [workspace, &workspace["path"]].into_iter().any(|named| named.as_str() == Some(directory))
 }
 
 /// Lists the calls with an effect outside that lie after a point of a session: those that a rewind to it or a fork at

@@ -64,6 +64,45 @@ impl LiveSession {
         .await
     }
 
+    /// Appends records that may be lost if the machine ends now, and waits for no sync. While records are held, nothing is
+    /// written, because held records must not depend on an append that may fail. Returns whether the records were written.
+    pub(crate) async fn record_unsynced(&self, bodies: Vec<RecordBody>) -> Result<bool> {
+        let mut state = self.state.clone().lock_owned().await;
+        self.check_sound()?;
+        if self.condition().is_unasked() || state.held.batch.is_some() || bodies.is_empty() {
+            return Ok(false);
+        }
+        let mut commit = Commit::new(&state, self.clock.now());
+        commit.push_all(bodies);
+        let (mut batch, prepared, _) = commit.into_parts();
+        let head = state.view.head();
+        // Tried on a copy first: records that cannot be folded must not be written.
+        let mut view = state.view.clone();
+        view.expect(&state.session, &prepared)?;
+        let records: Vec<_> = batch.records(head, batch.time()).collect();
+        for record in &records {
+            view.apply(record)?;
+        }
+        if self.channel.forwards() {
+            state.held.forwarded.extend(records.into_iter().map(Arc::new));
+        }
+        batch.summarize(view.summary());
+        let live = self.this();
+        DetachedTask::plain(async move {
+            live.condition().begin_append();
+            let appended = live.store.append_unsynced(live.id, head, live.claim.fence, batch).await;
+            if let Err(error) = appended {
+                state.held.forwarded.clear();
+                return Err(live.failed_append(error, false));
+            }
+            state.advance(view, prepared);
+            live.condition().end_append();
+            live.became_durable(state);
+            Ok(true)
+        })
+        .await
+    }
+
     /// Appends messages to an evaluation.
     pub async fn say(
         &self,

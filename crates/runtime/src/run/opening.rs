@@ -14,21 +14,21 @@
 //! directory, and only after that the new driver opens it. If it does not, for example because the process hangs, the
 //! take-over fails and no file is touched.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use backstitch_core::code::ErrorCode;
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::Position;
-use backstitch_core::ports::{ClaimMode, StoreError, Workspace, WorkspaceError};
+use backstitch_core::journal::{Origin, Position, SessionCreated};
+use backstitch_core::ports::{ClaimMode, Store, StoreError, Workspace, WorkspaceError};
 use backstitch_core::view::JournalView;
 use tokio::time::Instant;
 
 use crate::adapters::{DirectoryError, SessionFiles};
 use crate::agent::Agent;
 use crate::error::{Result, RuntimeError};
-use crate::live::{LiveSession, find_view};
+use crate::live::{LiveSession, creation_of, find_view};
 use crate::runtime::{Runtime, SessionOptions};
 use crate::workspace::{OpenedWorkspace, OperationFiles, WorkspaceSpec};
 
@@ -38,6 +38,9 @@ impl Runtime {
     /// made for a new session is removed if the session cannot be started.
     pub async fn open_workspace(&self, spec: &WorkspaceSpec, session: SessionId) -> Result<OpenedWorkspace> {
         if let Some(open) = spec.opened() {
+            if let Some(directory) = open.host_directory() {
+                check_fork(&**self.store(), session, &directory).await?;
+            }
             return Ok(open.clone().into());
         }
         if spec.in_place {
@@ -49,7 +52,11 @@ impl Runtime {
             let Some(view) = find_view(&*store, session).await? else {
                 return Ok((SessionFiles::New, known));
             };
-            Ok((SessionFiles::of(&view, &mut known), known))
+            let files = SessionFiles::of(&view, &mut known);
+            if matches!(view.created().origin, Origin::Fork { .. }) {
+                check_fork(&*store, session, &known.path).await?;
+            }
+            Ok((files, known))
         });
         let (files, spec) = reading.await?;
         self.open_directory(&spec, session, files).await
@@ -187,6 +194,42 @@ impl Runtime {
         // Opening the session claims it again.
         self.store().release(claim).await?;
         opened
+    }
+}
+
+/// Fails if a fork with a directory of its own would work in that of a session that it was forked from. A session without a
+/// recorded directory, and one that was removed, are not compared.
+async fn check_fork(store: &dyn Store, session: SessionId, named: &Path) -> Result<()> {
+    let mut parent = match creation_of(store, session).await {
+        Err(RuntimeError::SessionNotFound { .. } | RuntimeError::Store(StoreError::NotFound { .. })) => None,
+        created => parent_of(&created?),
+    };
+    if parent.is_none() {
+        return Ok(());
+    }
+    let resolved = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let fork = find_view(store, session).await?;
+    let Some(own) = fork.and_then(|view| view.directory().map(PathBuf::from)) else { return Ok(()) };
+    let directory = resolved(named);
+    if resolved(&own) == directory {
+        return Ok(());
+    }
+    while let Some(ancestor) = parent {
+        let Some(view) = find_view(store, ancestor).await? else { break };
+        if view.directory().is_some_and(|known| resolved(Path::new(known)) == directory) {
+            let of_parent = DirectoryError::OfParent { directory, own, session, parent: ancestor };
+            return Err(RuntimeError::OpenDirectory(of_parent));
+        }
+        parent = parent_of(view.created());
+    }
+    Ok(())
+}
+
+/// Returns the session that a fork was forked from.
+fn parent_of(created: &SessionCreated) -> Option<SessionId> {
+    match created.origin {
+        Origin::Fork { session, .. } => Some(session),
+        Origin::Root | Origin::Call { .. } => None,
     }
 }
 

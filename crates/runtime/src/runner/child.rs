@@ -22,7 +22,8 @@ use crate::live::LiveSession;
 use crate::outcome::DriveOutcome;
 
 /// Creates the driver of a child session, which the token stops.
-pub(crate) type DriveChild = fn(Arc<LiveSession>, Agent, CancellationToken) -> Box<dyn ChildDriver>;
+pub(crate) type DriveChild =
+    Arc<dyn Fn(Arc<LiveSession>, Agent, CancellationToken) -> Box<dyn ChildDriver> + Send + Sync>;
 
 /// Drives a child session to its answer, or to a pause, including evaluations that replace superseded ones.
 pub(crate) trait ChildDriver: Send + Sync {
@@ -52,7 +53,7 @@ impl ToolRunner {
         &self,
         started: &Attempt,
         mut agent: Agent,
-        drive: DriveChild,
+        drive: &DriveChild,
     ) -> Result<Child> {
         let (parent, call, allotment) = (&self.live, started.call.call_id, started.allotment);
         let session = started.intent.record.session.ok_or(RuntimeError::ShuttingDown)?;

@@ -101,7 +101,7 @@ impl ToolRunner {
         if matches!(hold, Hold::Alone { .. }) {
             self.live.condition().lend_files();
         }
-        let settled = match boxed(|| self.child(&started, agent, *drive)).await {
+        let settled = match boxed(|| self.child(&started, agent, drive)).await {
             Ok(child) => {
                 let (ended, stop) = boxed(|| self.watch(&child, &started, mission)).await;
                 started.spent = child.live.view().await.ledger().committed();

@@ -45,7 +45,7 @@ pub(crate) use approval::{ApprovalNeed, decision_of, rules_of};
 pub use arguments::{InvalidArguments, check_arguments};
 use arguments::{Refusal, Validators};
 use attempt::Waiter;
-pub(crate) use child::ChildDriver;
+pub(crate) use child::{ChildDriver, DriveChild};
 use delegate::Caller;
 use files::Hold;
 pub use request::{CallOutcome, CallRequest};

@@ -1,6 +1,6 @@
 //! A store that counts what is done to it, and whose acknowledgements can be delayed.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use backstitch_core::id::SessionId;
@@ -19,6 +19,9 @@ pub(crate) struct CountingStore {
     appends: AtomicUsize,
     stalls: watch::Sender<bool>,
     stalls_snapshots: watch::Sender<bool>,
+    /// The number of appends without a sync, also of those that were refused.
+    unsynced: watch::Sender<usize>,
+    refuses_unsynced: AtomicBool,
     /// The first position of each read.
     reads: Mutex<Vec<(SessionId, Position)>>,
     /// The positions of the snapshots that were saved.
@@ -45,6 +48,16 @@ impl CountingStore {
 
     pub(crate) fn unstall(&self) {
         self.stalls.send_replace(false);
+    }
+
+    /// Waits for so many appends without a sync.
+    pub(crate) async fn wait_for_unsynced(&self, count: usize) {
+        self.unsynced.subscribe().wait_for(|unsynced| *unsynced >= count).await.unwrap();
+    }
+
+    /// From now on the disk is full for appends without a sync.
+    pub(crate) fn refuse_unsynced(&self) {
+        self.refuses_unsynced.store(true, Ordering::SeqCst);
     }
 
     /// From now on no snapshot is saved before this is called with `false`.
@@ -107,6 +120,23 @@ impl Store for CountingStore {
         Box::pin(async move {
             let appended = self.inner.append(session, expected, fence, batch).await;
             self.stalls.subscribe().wait_for(|stalls| !stalls).await.unwrap();
+            appended
+        })
+    }
+
+    fn append_unsynced(
+        &self,
+        session: SessionId,
+        expected: Position,
+        fence: FenceToken,
+        batch: Batch,
+    ) -> BoxFuture<'_, Result<Position, StoreError>> {
+        Box::pin(async move {
+            let appended = match self.refuses_unsynced.load(Ordering::SeqCst) {
+                true => Err(StoreError::Full { reason: "no space".to_owned(), source: None }),
+                false => self.inner.append_unsynced(session, expected, fence, batch).await,
+            };
+            self.unsynced.send_modify(|count| *count += 1);
             appended
         })
     }

@@ -76,6 +76,7 @@ impl Harness {
             created_at: ids.clock().now(),
             origin: Origin::Root,
             parent_head: None,
+            directory: None,
             seed: Seed::new(7),
             agent: Value::Null,
             state: Vec::new(),

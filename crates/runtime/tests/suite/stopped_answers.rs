@@ -3,23 +3,36 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use backstitch_core::budget::Amounts;
-use backstitch_core::journal::{Finish, RecordBody, Role};
-use backstitch_core::message::PolicyName;
+use backstitch_core::budget::{Amounts, Limits};
+use backstitch_core::id::SessionId;
+use backstitch_core::journal::{Effect, Finish, PauseReason, RecordBody, Role};
+use backstitch_core::message::{Arguments, PolicyName};
 use backstitch_core::ports::{
     BoxFuture, Delta, Policy, PolicyAnswer, PolicyError, PolicyRequest, RequestInfo,
 };
-use backstitch_runtime::{Agent, Backoff, DriveOutcome, LiveKind, Run, Runtime};
+use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
+use backstitch_runtime::{
+    Agent, Backoff, DriveOutcome, FunctionPolicy, KeptAttempt, LiveKind, Run, Runtime, SubAgent,
+    load_kept_attempts,
+};
 use backstitch_store::MemoryStore;
+use serde_json::{Map, json};
+
+use crate::counting::CountingStore;
 
 /// Largest possible cost of a request.
 const ESTIMATE: Amounts = Amounts { input_tokens: 100, output_tokens: 10, ..Amounts::ZERO };
 
+/// The estimated cost of what comes of the first answer: 20 bytes, four to a token.
+const ARRIVED: Amounts = Amounts { input_tokens: 100, output_tokens: 5, ..Amounts::ZERO };
+
 /// How the first answer ends.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone)]
 enum FirstEnd {
     Hangs,
     Drops,
+    /// It drops once the store has saved, or refused to save, its beginning.
+    DropsOnceSaved(Arc<CountingStore>),
 }
 
 /// A policy whose first answer has a beginning and no end.
@@ -51,13 +64,20 @@ impl Policy for Stammering {
                 shown.push(texts);
                 shown.len()
             };
+            if count == 2 && !question.options.is_empty() {
+                let nothing = Arguments::from_object(Map::new());
+                return Ok(PolicyAnswer::default().call("measure", nothing));
+            }
             if count > 1 {
                 return Ok(PolicyAnswer::text(" 12 cm long."));
             }
             question.deltas.emit(Delta::Reasoning("a thought".to_owned()));
             question.deltas.emit(Delta::Text("The seam ".to_owned()));
+            if let FirstEnd::DropsOnceSaved(store) = &self.first {
+                store.wait_for_unsynced(1).await;
+            }
             question.deltas.emit(Delta::Text("is".to_owned()));
-            if self.first == FirstEnd::Hangs {
+            if matches!(self.first, FirstEnd::Hangs) {
                 std::future::pending::<()>().await;
             }
             Err(PolicyError { retryable: true, ..PolicyError::new(self.name.clone(), "network", "cut") })
@@ -100,7 +120,7 @@ async fn an_answer_that_a_person_stops_is_recorded_charged_and_shown_again() {
     assert_eq!((last.role(), last.content().as_str()), (Role::Assistant, "The seam is"));
     assert_eq!(last.provider.as_ref().unwrap().finish, Some(Finish::Interrupted));
     let spent = view.ledger().charged();
-    assert_eq!((spent.input_tokens, spent.output_tokens), (100, 10));
+    assert_eq!((spent.input_tokens, spent.output_tokens), (100, 5));
 
     runtime.cancel(session).await.unwrap();
     runtime.resume(session, &agent).await.unwrap().outcome().await.unwrap();
@@ -144,7 +164,7 @@ async fn a_dropped_answer_is_kept_and_charged_and_its_request_is_repeated_unchan
         RecordBody::RequestFailed(failed) => Some(failed.usage),
         _ => None,
     });
-    assert_eq!(failed, Some(ESTIMATE));
+    assert_eq!(failed, Some(ARRIVED));
     let note = records.iter().find(|record| matches!(&record.body, RecordBody::Note(_))).unwrap();
     let note = serde_json::to_string(note).unwrap();
     assert!(note.contains("The seam is") && note.contains("a thought"), "{note}");
@@ -162,5 +182,123 @@ async fn a_shutdown_repeats_the_request_unchanged() {
     let resumed = later.resume(run.session(), &agent).await.unwrap();
     assert_eq!(resumed.answer::<String>().await.unwrap(), " 12 cm long.");
     let shown = shown.lock().unwrap().clone();
+    assert_eq!(shown[0], shown[1]);
+}
+
+/// Returns what is kept of the attempts of all requests.
+async fn load_kept(runtime: &Runtime, session: SessionId) -> Vec<KeptAttempt> {
+    let view = runtime.view(session).await.unwrap();
+    let mut all = Vec::new();
+    for request in view.evaluations().flat_map(|evaluation| &evaluation.requests) {
+        all.extend(load_kept_attempts(&**runtime.store(), request.started.point).await.unwrap());
+    }
+    all
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_saved_in_pieces_while_it_arrives() {
+    let store = Arc::new(CountingStore::default());
+    let runtime = Runtime::new(store.clone());
+    let (agent, shown) = agent(FirstEnd::DropsOnceSaved(store));
+    let run = runtime.start(&agent, "Measure").await.unwrap();
+    assert_eq!(run.answer::<String>().await.unwrap(), " 12 cm long.");
+    let records = runtime.records(run.session()).await.unwrap();
+    let notes = records.iter().filter(|record| matches!(&record.body, RecordBody::Note(_)));
+    let notes: Vec<String> = notes.map(|record| serde_json::to_string(record).unwrap()).collect();
+    assert_eq!(notes.len(), 2, "{notes:?}");
+    assert!(notes[0].contains("The seam ") && notes[1].contains("\"is\""), "{notes:?}");
+    let expected = KeptAttempt {
+        turn: 1,
+        attempt: 1,
+        text: "The seam is".to_owned(),
+        reasoning: "a thought".to_owned(),
+        calls: String::new(),
+    };
+    assert_eq!(load_kept(&runtime, run.session()).await, [expected]);
+    let shown = shown.lock().unwrap().clone();
+    assert_eq!(shown[0], shown[1], "nothing of it is sent");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_save_that_fails_does_not_fail_the_run() {
+    let store = Arc::new(CountingStore::default());
+    store.refuse_unsynced();
+    let runtime = Runtime::new(store.clone());
+    let (agent, _) = agent(FirstEnd::DropsOnceSaved(store));
+    let run = runtime.start(&agent, "Measure").await.unwrap();
+    assert_eq!(run.answer::<String>().await.unwrap(), " 12 cm long.");
+    // What could not be saved is recorded with the failed attempt.
+    let kept = load_kept(&runtime, run.session()).await;
+    assert_eq!(kept.len(), 1);
+    assert_eq!((kept[0].text.as_str(), kept[0].reasoning.as_str()), ("The seam is", "a thought"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_kept_and_charged_when_its_time_is_up() {
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let (agent, shown) = agent(FirstEnd::Hangs);
+    let agent = agent.deadline(Duration::from_secs(20));
+    let run = runtime.start(&agent, "Measure").await.unwrap();
+    let ended = run.outcome().await.unwrap();
+    assert!(matches!(ended, DriveOutcome::Paused { reason: PauseReason::Deadline, .. }), "{ended:?}");
+    assert_eq!(load_kept(&runtime, run.session()).await[0].text, "The seam is");
+    let view = runtime.view(run.session()).await.unwrap();
+    assert_eq!(view.ledger().charged(), ARRIVED);
+    assert_eq!(view.ledger().reserved(), Amounts::ZERO, "the cost takes the place of the reservation");
+    assert_eq!(view.messages(0..view.message_count()).unwrap().last().unwrap().role(), Role::User);
+    assert_eq!(shown.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_dropped_answer_that_is_not_retried_is_charged_once() {
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let (agent, _) = agent(FirstEnd::Drops);
+    let agent = agent.backoff(Backoff { retries: 0, ..Backoff::default() });
+    let run = runtime.start(&agent, "Measure").await.unwrap();
+    assert!(run.outcome().await.is_err());
+    let view = runtime.view(run.session()).await.unwrap();
+    assert_eq!((view.ledger().charged(), view.ledger().reserved()), (ARRIVED, Amounts::ZERO));
+    let resumed = runtime.resume(run.session(), &agent).await.unwrap();
+    assert_eq!(resumed.answer::<String>().await.unwrap(), " 12 cm long.");
+}
+
+#[tokio::test]
+async fn a_dropped_answer_does_not_use_up_a_small_budget() {
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let (agent, _) = agent(FirstEnd::Drops);
+    let measure =
+        Tool::builder("measure", "Measures.").unwrap().effect(Effect::Pure).workspace(WorkspaceUse::None);
+    let measure = measure.handler(|_, (): ()| async { Ok(ToolResult::ok("12 cm")) });
+    // Twice the largest cost of a request would not fit.
+    let limits = Limits { total_tokens: Some(220), ..Limits::default() };
+    let agent = agent.tools([measure]).budget(limits);
+    let run = runtime.start(&agent, "Measure").await.unwrap();
+    assert_eq!(run.answer::<String>().await.unwrap(), " 12 cm long.");
+}
+
+#[tokio::test]
+async fn a_shutdown_repeats_the_request_of_a_sub_agent_unchanged() {
+    let store = Arc::new(MemoryStore::new());
+    let runtime = Runtime::new(store.clone());
+    let (helper, shown) = agent(FirstEnd::Hangs);
+    let helper = SubAgent::new("helper", "Measures.", helper).unwrap();
+    let policy = FunctionPolicy::new(PolicyName::new("master").unwrap(), |question: PolicyRequest| async move {
+        Ok(match question.turn {
+            1 => {
+                let mission = Map::from_iter([("mission".to_owned(), json!("Measure"))]);
+                PolicyAnswer::default().call("helper", Arguments::from_object(mission))
+            }
+            _ => PolicyAnswer::text("measured"),
+        })
+    });
+    let agent = Agent::new("tests/master").policy(Arc::new(policy)).tools([helper]);
+    let mut run = runtime.start(&agent, "Measure").await.unwrap();
+    wait_for_text(&mut run).await;
+    runtime.shutdown().await;
+    let later = Runtime::new(store);
+    let resumed = later.resume(run.session(), &agent).await.unwrap();
+    assert_eq!(resumed.answer::<String>().await.unwrap(), "measured");
+    let shown = shown.lock().unwrap().clone();
+    assert_eq!(shown.len(), 2);
     assert_eq!(shown[0], shown[1]);
 }

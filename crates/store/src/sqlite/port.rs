@@ -17,6 +17,7 @@ use super::error::Failure;
 use super::objects::Presence;
 use super::store::SqliteStore;
 use super::{append, changes, claims, inbox, index, mark, objects, query, read, snapshots};
+use super::writer::CommitSync;
 
 impl SqliteStore {
     fn read_with<'a, T: 'a>(
@@ -33,7 +34,17 @@ impl SqliteStore {
         bytes: u64,
         write: impl FnMut(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.writer()?.submit(session, bytes, write).await.map_err(|error| self.explain(error))
+        self.write_synced(session, bytes, CommitSync::Now, write).await
+    }
+
+    async fn write_synced<T: Send + 'static>(
+        &self,
+        session: SessionId,
+        bytes: u64,
+        sync: CommitSync,
+        write: impl FnMut(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.writer()?.submit(session, bytes, sync, write).await.map_err(|error| self.explain(error))
     }
 
     async fn append_batch(
@@ -42,6 +53,7 @@ impl SqliteStore {
         expected: Position,
         fence: FenceToken,
         batch: Batch,
+        sync: CommitSync,
     ) -> Result<Position, StoreError> {
         let writer = self.writer()?;
         let generation = self.locks.generation(session, fence);
@@ -55,7 +67,8 @@ impl SqliteStore {
                 .await?;
         }
         let bytes = prepared.bytes();
-        let appended = self.write_with(session, bytes, move |connection| prepared.write(connection)).await?;
+        let write = move |connection: &Connection| prepared.write(connection);
+        let appended = self.write_synced(session, bytes, sync, write).await?;
         writer.counters().appends += 1;
         Ok(appended)
     }
@@ -103,7 +116,17 @@ impl Store for SqliteStore {
         fence: FenceToken,
         batch: Batch,
     ) -> BoxFuture<'_, Result<Position, StoreError>> {
-        Box::pin(self.append_batch(session, expected, fence, batch))
+        Box::pin(self.append_batch(session, expected, fence, batch, CommitSync::Now))
+    }
+
+    fn append_unsynced(
+        &self,
+        session: SessionId,
+        expected: Position,
+        fence: FenceToken,
+        batch: Batch,
+    ) -> BoxFuture<'_, Result<Position, StoreError>> {
+        Box::pin(self.append_batch(session, expected, fence, batch, CommitSync::WithNext))
     }
 
     fn head(&self, session: SessionId) -> BoxFuture<'_, Result<Position, StoreError>> {

@@ -13,6 +13,9 @@
 //! SQLite itself fails, the transaction is rolled back and each piece is retried alone, so that only the
 //! failing ones fail.
 //!
+//! Work that need not survive the end of the machine waits for no sync of its own, unless it shares a commit with other work. Its
+//! pages lie in the log, and the sync of the next commit includes them.
+//!
 //! A commit is acknowledged only while the store's paths name the files that it went to (`watch`).
 //!
 //! A future that is dropped before a leader took its work leaves nothing behind. If it is dropped later, the
@@ -20,7 +23,7 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -43,6 +46,8 @@ pub(super) struct Writer {
     files: Option<Arc<WatchedFiles>>,
     /// Length of the log, in pages, after the last commit that wrote something. Reading it resets it to zero.
     pages: Arc<AtomicU32>,
+    /// Whether commits of the connection wait for no sync at present.
+    is_relaxed: AtomicBool,
     checkpoint_pages: u32,
     transaction_bytes: u64,
     counters: Mutex<Counters>,
@@ -57,6 +62,15 @@ struct Queue {
     last: Option<SessionId>,
 }
 
+/// When a commit is synced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CommitSync {
+    /// Before it is acknowledged.
+    Now,
+    /// Together with the next commit that is synced.
+    WithNext,
+}
+
 /// A piece of work, with the type of its result erased.
 trait Work: Send {
     /// Runs the work inside a transaction. An error means that the transaction must be rolled back.
@@ -69,11 +83,14 @@ trait Work: Send {
     fn key(&self) -> usize;
     /// Estimated number of bytes that it writes.
     fn bytes(&self) -> u64;
+    /// When its commit is synced.
+    fn sync(&self) -> CommitSync;
 }
 
 struct Piece<T, F> {
     run: F,
     bytes: u64,
+    sync: CommitSync,
     outcome: Option<Result<T, StoreError>>,
     slot: Arc<Slot<T>>,
     settled: bool,
@@ -120,6 +137,10 @@ impl<T: Send, F: FnMut(&Connection) -> Result<T, Failure> + Send> Work for Piece
     fn bytes(&self) -> u64 {
         self.bytes
     }
+
+    fn sync(&self) -> CommitSync {
+        self.sync
+    }
 }
 
 /// Returns whether an error means that the transaction failed, as opposed to refused work.
@@ -153,6 +174,7 @@ impl Writer {
             connection: Arc::new(Mutex::new(connection)),
             files,
             pages,
+            is_relaxed: AtomicBool::new(false),
             checkpoint_pages: options.checkpoint_pages,
             transaction_bytes: options.transaction_bytes,
             counters: Mutex::default(),
@@ -170,13 +192,19 @@ impl Writer {
 
     /// Submits work that writes about `bytes` bytes to the next group commit, which takes as much work as its limit
     /// allows. The work may run twice, but only one run is committed.
-    pub(super) fn submit<T, F>(&self, session: SessionId, bytes: u64, run: F) -> SubmitFuture<'_, T>
+    pub(super) fn submit<T, F>(
+        &self,
+        session: SessionId,
+        bytes: u64,
+        sync: CommitSync,
+        run: F,
+    ) -> SubmitFuture<'_, T>
     where
         T: Send + 'static,
         F: FnMut(&Connection) -> Result<T, Failure> + Send + 'static,
     {
         let slot = Arc::new(Slot::new());
-        let work = Box::new(Piece { run, bytes, outcome: None, slot: Arc::clone(&slot), settled: false });
+        let work = Box::new(Piece { run, bytes, sync, outcome: None, slot: Arc::clone(&slot), settled: false });
         SubmitFuture { writer: self, slot, session, stage: Stage::New(work) }
     }
 
@@ -186,8 +214,8 @@ impl Writer {
         run: impl FnOnce(&Connection) -> Result<T, Failure>,
     ) -> Result<T, StoreError> {
         let connection = self.connection();
-        let result = self.in_place(&connection, || run(&connection));
-        self.after_commit(&connection);
+        let result = self.in_place(&connection, CommitSync::Now, || run(&connection));
+        self.after_commit(&connection, CommitSync::Now);
         result
     }
 
@@ -203,14 +231,30 @@ impl Writer {
     fn in_place<T>(
         &self,
         connection: &Connection,
+        sync: CommitSync,
         write: impl FnOnce() -> Result<T, Failure>,
     ) -> Result<T, StoreError> {
+        self.set_sync(connection, sync)?;
         let Some(files) = &self.files else { return Ok(write()?) };
         if let Some(replaced) = files.known_replaced() {
             return Err(replaced);
         }
         let result = write();
         if files.are_in_place() { Ok(result?) } else { Err(files.save(connection)) }
+    }
+
+    /// Sets whether the next commit waits for a sync. A commit that has to wait for one is not made if that cannot be set.
+    fn set_sync(&self, connection: &Connection, sync: CommitSync) -> Result<(), Failure> {
+        let is_relaxed = sync == CommitSync::WithNext;
+        if self.is_relaxed.load(Ordering::Relaxed) == is_relaxed {
+            return Ok(());
+        }
+        if !connection.is_autocommit() {
+            super::sql::execute(connection, "ROLLBACK", [])?;
+        }
+        connection.pragma_update(None, "synchronous", if is_relaxed { "NORMAL" } else { "FULL" })?;
+        self.is_relaxed.store(is_relaxed, Ordering::Relaxed);
+        Ok(())
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -241,8 +285,12 @@ impl Writer {
     fn lead(&self) {
         let _leading = LeaderGuard(self);
         let mut taken = self.take();
+        let sync = match taken.iter().any(|work| work.sync() == CommitSync::Now) {
+            true => CommitSync::Now,
+            false => CommitSync::WithNext,
+        };
         let connection = self.connection();
-        let together = self.in_place(&connection, || {
+        let together = self.in_place(&connection, sync, || {
             transaction(&connection, || taken.iter_mut().try_for_each(|work| work.run(&connection)))
         });
         let several = taken.len() > 1;
@@ -250,10 +298,11 @@ impl Writer {
         match together {
             Err(_) if several => {
                 for mut work in taken.drain(..) {
-                    let alone =
-                        self.in_place(&connection, || transaction(&connection, || work.run(&connection)));
+                    let sync = work.sync();
+                    let alone = self
+                        .in_place(&connection, sync, || transaction(&connection, || work.run(&connection)));
                     work.settle(alone);
-                    self.after_commit(&connection);
+                    self.after_commit(&connection, sync);
                 }
             }
             Err(error) => {
@@ -263,18 +312,18 @@ impl Writer {
             }
             Ok(()) => {
                 taken.drain(..).for_each(|mut work| work.settle(Ok(())));
-                self.after_commit(&connection);
+                self.after_commit(&connection, sync);
             }
         }
     }
 
-    /// Counts a commit, if there was one, and checkpoints the log once it is long enough.
-    fn after_commit(&self, connection: &Connection) {
+    /// Counts a commit, if there was one and it was synced, and checkpoints the log once it is long enough.
+    fn after_commit(&self, connection: &Connection, sync: CommitSync) {
         let pages = self.pages.swap(0, Ordering::Relaxed);
         if pages == 0 {
             return;
         }
-        self.counters().commits += 1;
+        self.counters().commits += u64::from(sync == CommitSync::Now);
         let is_replaced = self.files.as_ref().is_some_and(|files| files.known_replaced().is_some());
         if pages >= self.checkpoint_pages && !is_replaced {
             self.counters().checkpoints += 1;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use backstitch_runtime::KeptAttempt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -141,6 +142,9 @@ pub struct RequestEntry {
     pub failures: Vec<RecordEntry>,
     /// Record of its answer.
     pub finished: Option<RecordEntry>,
+    /// What arrived of attempts that did not come to their end. Left out if there is nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<KeptAttempt>,
 }
 
 /// A decision that a session waits for.

@@ -3,7 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use backstitch_runtime::{PointSpec, RuntimeError, SystemClock, readable_message};
+use backstitch_runtime::{
+    KeptAttempt, PointSpec, RuntimeError, SystemClock, load_kept_attempts, readable_message,
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -12,7 +14,7 @@ use super::request::build_to_look;
 use super::view_at;
 use crate::agent_file::recorded_definition;
 use crate::approval::ApprovalRule;
-use crate::journal::{InnerMessage, WorkspaceRevision};
+use crate::journal::{Finish, InnerMessage, WorkspaceRevision};
 use crate::machine::MachineError;
 use crate::message::Large;
 use crate::ports::{IndexedStatus, SessionPresence, fetch_large};
@@ -101,6 +103,27 @@ impl SessionAt {
         Ok(messages)
     }
 
+    /// Returns what arrived of the attempts of a request that did not come to their end. The text of an answer that a person
+    /// stopped is a message, and not among it.
+    pub async fn kept_attempts(&self, request: &Request) -> Result<Vec<KeptAttempt>, RuntimeError> {
+        let (answered, stopped) = match &request.finished {
+            Some(finished) if finished.record.finish == Finish::Interrupted => {
+                (None, Some(finished.record.attempt))
+            }
+            Some(finished) => (Some(finished.record.attempt), None),
+            None => (None, None),
+        };
+        if answered.is_some() && request.failures.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut kept = load_kept_attempts(&*self.runtime.store.store, request.started.point).await?;
+        for one in kept.iter_mut().filter(|one| Some(one.attempt) == stopped) {
+            one.text.clear();
+        }
+        kept.retain(|one| Some(one.attempt) != answered && !one.is_empty());
+        Ok(kept)
+    }
+
     /// Lists the decisions that it waits for, including those of child sessions.
     pub async fn waiting(&self) -> Result<Vec<PendingDecision>, RuntimeError> {
         self.runtime.waiting(&self.view).await
@@ -162,13 +185,37 @@ impl SessionAt {
             root: self.files.map(|files| files.root),
             failure: view.failure(),
             last_stop: last_stop.map(|record| LastStop { record, current }),
-            evaluations: view.evaluations().map(evaluation).collect::<Result<_, _>>()?,
+            evaluations: self.evaluations().await?,
             waiting,
             rights,
             state: parts.state.then(|| self.state()).transpose()?.map(|slices| slices.into_iter().collect()),
             files: parts.files.then(|| self.files()).transpose()?,
             turns,
         })
+    }
+
+    async fn evaluations(&self) -> Result<Vec<EvaluationReport>, RuntimeError> {
+        let mut all = Vec::new();
+        for evaluation in self.view.evaluations() {
+            let mut requests = Vec::new();
+            for request in &evaluation.requests {
+                requests.push(RequestEntry {
+                    attempts: request.attempts(),
+                    started: record(&request.started)?,
+                    failures: request.failures.iter().map(record).collect::<Result<_, _>>()?,
+                    finished: request.finished.as_ref().map(record).transpose()?,
+                    kept: self.kept_attempts(request).await?,
+                });
+            }
+            all.push(EvaluationReport {
+                evaluation: evaluation.evaluation_id,
+                turns: evaluation.turns,
+                outcome: evaluation.outcome(),
+                error: evaluation.finished.as_ref().and_then(|finished| finished.record.error.clone()),
+                requests,
+            });
+        }
+        Ok(all)
     }
 
     /// Loads the turns of all evaluations. Those of agents that answer with text and calls are empty.
@@ -214,25 +261,6 @@ impl SessionAt {
     fn session(&self) -> Session {
         self.view.session(Arc::new(SystemClock::new()))
     }
-}
-
-fn evaluation(evaluation: &Evaluation) -> Result<EvaluationReport, RuntimeError> {
-    Ok(EvaluationReport {
-        evaluation: evaluation.evaluation_id,
-        turns: evaluation.turns,
-        outcome: evaluation.outcome(),
-        error: evaluation.finished.as_ref().and_then(|finished| finished.record.error.clone()),
-        requests: evaluation.requests.iter().map(|one| request(one)).collect::<Result<_, _>>()?,
-    })
-}
-
-fn request(request: &Request) -> Result<RequestEntry, RuntimeError> {
-    Ok(RequestEntry {
-        attempts: request.attempts(),
-        started: record(&request.started)?,
-        failures: request.failures.iter().map(record).collect::<Result<_, _>>()?,
-        finished: request.finished.as_ref().map(record).transpose()?,
-    })
 }
 
 fn record<T: Serialize>(recorded: &JournalEntry<T>) -> Result<RecordEntry, RuntimeError> {

@@ -1,20 +1,24 @@
 //! Removal of values, of sessions and of garbage; expiry of sessions, sizes, and what killed processes have left.
 //!
-//! What a removed session had outside of the store is removed with it: its copy of a project, and what killed processes have left.
+//! What a removed session had outside of the store is removed with it: its copy of a project, its side files, and what killed
+//! processes have left.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
-use backstitch_runtime::{left_temporaries, remove_left_temporaries};
+use backstitch_runtime::{left_temporaries, readable_message, remove_left_temporaries};
 use backstitch_workspace::remove_copy;
 
 use super::blocking;
 use crate::id::SessionId;
+use crate::journal::Role;
 use crate::ports::{
     Erasure, ErasureMode, Expiry, ForkRemoval, GcMode, IndexedStatus, OpenError, Redaction, Removal,
     RemovalReport, RemovedSession, Retention, StoreSize,
 };
 use crate::redaction::SensitiveValue;
 use crate::report::{SessionRedaction, SessionRemoval, StoreCollection, Version};
+use crate::stores::side_files::{self, SideFileChange, SidePlaces};
 use crate::time::Timestamp;
 use crate::{Runtime, RuntimeError};
 
@@ -62,6 +66,15 @@ impl Default for CollectOptions {
     }
 }
 
+/// What was removed with sessions.
+#[derive(Default)]
+struct RemovedContent {
+    content: RemovalReport,
+    /// The number of copies of projects.
+    copies: usize,
+    side_files: Vec<SideFileChange>,
+}
+
 impl Runtime {
     /// Removes a value, such as a leaked key, from everything that a session recorded, and from all sessions that share records or calls
     /// with it. Refused while a process holds one of them. Files of the workspace are not changed.
@@ -75,8 +88,14 @@ impl Runtime {
         let left = self.remove_remainders(mode).await;
         let (owner, at) = (self.owner().clone(), self.clock().now());
         let redaction = Redaction { session, value, owner, at, mode };
+        let places = self.side_places();
+        let searched = redaction.value.clone();
         let content = self.store().redact(redaction).await?;
-        Ok(SessionRedaction { v: Version, dry_run: mode == ErasureMode::DryRun, content, left })
+        let side_files = match places {
+            Some(places) => blocking(move || Ok(side_files::redact(&places, &searched, mode)?)).await?,
+            None => Vec::new(),
+        };
+        Ok(SessionRedaction { v: Version, dry_run: mode == ErasureMode::DryRun, content, left, side_files })
     }
 
     /// Deletes sessions for good, with their sub-agents, the copies of projects that they worked in, and the objects that only they
@@ -87,17 +106,18 @@ impl Runtime {
         options: RemoveOptions,
     ) -> Result<SessionRemoval, RuntimeError> {
         let sessions = sessions.into_iter().collect();
-        let (content, copies) = self.remove_with_copies(sessions, options).await?;
+        let RemovedContent { content, copies, side_files } = self.remove_content(sessions, options).await?;
         let left = self.remove_remainders(options.mode).await;
-        Ok(SessionRemoval { v: Version, dry_run: options.mode == ErasureMode::DryRun, content, copies, left })
+        let dry_run = options.mode == ErasureMode::DryRun;
+        Ok(SessionRemoval { v: Version, dry_run, content, copies, left, side_files })
     }
 
-    /// Deletes sessions and their copies of projects, and returns the number of copies.
-    async fn remove_with_copies(
+    /// Deletes sessions, their copies of projects and their side files.
+    async fn remove_content(
         &self,
         sessions: Vec<SessionId>,
         options: RemoveOptions,
-    ) -> Result<(RemovalReport, usize), RuntimeError> {
+    ) -> Result<RemovedContent, RuntimeError> {
         let removal = |mode| Removal {
             sessions: sessions.clone(),
             forks: options.forks,
@@ -107,19 +127,52 @@ impl Runtime {
         };
         let rehearsed = self.store().remove(removal(ErasureMode::DryRun)).await?;
         let copies = self.copies_of(&rehearsed).await;
-        if options.mode == ErasureMode::DryRun {
-            return Ok((rehearsed, copies.len()));
-        }
-        let removed = self.store().remove(removal(ErasureMode::Now)).await?;
+        let (places, mode) = (self.side_places(), options.mode);
+        let typed = match &places {
+            Some(SidePlaces { input_history: Some(_), .. }) => self.messages_of_people(&rehearsed).await,
+            _ => HashSet::new(),
+        };
+        // A removal that was interrupted may have left side files of sessions that are named again.
+        let mut ids: HashSet<SessionId> = rehearsed.sessions.iter().map(|one| one.session).collect();
+        ids.extend(sessions.iter().copied());
+        let content = match mode {
+            ErasureMode::DryRun => rehearsed,
+            ErasureMode::Now => self.store().remove(removal(ErasureMode::Now)).await?,
+        };
         let count = copies.len();
-        blocking(move || {
-            for path in copies {
-                remove_copy(&path).map_err(|source| OpenError::Io { path, source })?;
+        let side_files = blocking(move || {
+            if mode == ErasureMode::Now {
+                for path in copies {
+                    remove_copy(&path).map_err(|source| OpenError::Io { path, source })?;
+                }
             }
-            Ok(())
+            match places {
+                Some(places) => Ok(side_files::remove(&places, &ids, &typed, mode)?),
+                None => Ok(Vec::new()),
+            }
         })
         .await?;
-        Ok((removed, count))
+        Ok(RemovedContent { content, copies: count, side_files })
+    }
+
+    /// Returns the places of side files. A store in memory has none.
+    fn side_places(&self) -> Option<SidePlaces> {
+        let store = self.store.address.directory()?.to_owned();
+        Some(SidePlaces { store, input_history: self.input_history.clone() })
+    }
+
+    /// Returns the messages of people in sessions. A session that cannot be read has none.
+    async fn messages_of_people(&self, removal: &RemovalReport) -> HashSet<String> {
+        let mut typed = HashSet::new();
+        for session in removal.sessions.iter().map(|one| one.session) {
+            let Ok(view) = self.view(session).await else { continue };
+            let Ok(messages) = view.messages(0..view.message_count()) else { continue };
+            for message in messages.iter().filter(|message| message.role() == Role::User) {
+                let Ok(whole) = readable_message(&*self.store.store, message).await else { continue };
+                typed.insert(whole.content().trim().to_owned());
+            }
+        }
+        typed
     }
 
     /// Returns the copies of projects that sessions work in.
@@ -158,8 +211,9 @@ impl Runtime {
                 let expiry = Expiry::after_days(now, days).with_statuses(options.expire_statuses);
                 self.expire(expiry, erasure).await?
             }
-            None => RemovalReport::default(),
+            None => RemovedContent::default(),
         };
+        let RemovedContent { content: expired, side_files, .. } = expired;
         let left = self.remove_remainders(erasure).await;
         let content = self.store.admin.collect(retention, options.mode).await?;
         let is_pending = matches!(expired.erasure, Erasure::Pending { .. });
@@ -171,16 +225,17 @@ impl Runtime {
             left,
             expired: expired.sessions.iter().map(|one| one.session).collect(),
             erasure: is_pending.then_some(expired.erasure),
+            side_files,
         })
     }
 
     /// Removes the sessions that have expired.
-    async fn expire(&self, expiry: Expiry, mode: ErasureMode) -> Result<RemovalReport, RuntimeError> {
+    async fn expire(&self, expiry: Expiry, mode: ErasureMode) -> Result<RemovedContent, RuntimeError> {
         // Only what is indexed can expire.
         self.index(|_| {}).await?;
         let sessions = self.store.admin.expired(expiry).await?;
         let options = RemoveOptions { mode, ..RemoveOptions::default() };
-        Ok(self.remove_with_copies(sessions, options).await?.0)
+        self.remove_content(sessions, options).await
     }
 
     /// Measures the disk usage by session and by kind of object.

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use backstitch::digest::Digest;
 use backstitch::id::SessionId;
 use backstitch::stores::make_private;
+use backstitch::stores::side_files::{BOUND_SESSION, GUARD};
 use backstitch_bridge::Program;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -22,7 +23,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 /// How often it tries.
 pub(crate) const STEP: Duration = Duration::from_millis(5);
 
-const FILE: &str = "session.json";
+const FILE: &str = BOUND_SESSION;
 
 /// The directory of a conversation.
 #[derive(Debug)]
@@ -51,7 +52,7 @@ impl Binding {
     pub(crate) fn open(store: &Path, program: Program, conversation: &str) -> io::Result<Self> {
         let name = Digest::of(conversation.as_bytes()).to_string();
         let name: String = name.chars().filter(char::is_ascii_alphanumeric).take(40).collect();
-        let directory = store.join("guard").join(program.name()).join(name);
+        let directory = store.join(GUARD).join(program.name()).join(name);
         make_private(&directory)?;
         Ok(Self { directory })
     }

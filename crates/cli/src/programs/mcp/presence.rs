@@ -16,6 +16,7 @@ use backstitch::id::{CallId, SessionId};
 use backstitch::journal::{Position, RecordBody};
 use backstitch::ports::{SessionQuery, Store};
 use backstitch::stores::make_private;
+use backstitch::stores::side_files::SERVERS;
 use rustix::fs::{FlockOperation, flock};
 
 /// The lock of a session's server, until it is dropped.
@@ -27,7 +28,7 @@ pub(super) struct Presence {
 impl Presence {
     /// Takes the place of the server of a session. Returns `None` if it has one.
     pub(super) fn take(store: &Path, session: SessionId) -> io::Result<Option<Self>> {
-        let directory = store.join("mcp");
+        let directory = store.join(SERVERS);
         make_private(&directory)?;
         let path = directory.join(format!("{session}.lock"));
         loop {

@@ -5,6 +5,7 @@ use std::path::Path;
 use backstitch::agent_file::AgentDefinition;
 use backstitch::code::ErrorCode;
 use backstitch::ports::OpenError;
+use backstitch::stores::side_files::SideFile;
 use backstitch::stores::{OpenedStore, StoreAddress};
 use backstitch::{isolated, stores};
 
@@ -13,7 +14,6 @@ use crate::common::{Common, counted};
 use crate::config::{Config, user_file};
 use crate::error::message_of;
 use crate::keys;
-use crate::open::side_files::SideFile;
 use crate::open::trusted::add_project;
 use crate::project;
 

@@ -10,6 +10,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
+use backstitch::stores::input_history;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::error::ReadlineError;
@@ -21,7 +22,7 @@ use rustyline::{
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::slash;
-use crate::open::{Signals, input_history};
+use crate::open::Signals;
 
 /// Number of messages that the history keeps.
 const REMEMBERED: usize = 1000;

@@ -44,7 +44,10 @@ impl MessagesStream {
                 deltas.push(Delta::Reasoning(text("thinking").to_owned()));
             }
             "signature_delta" => join(block, "signature", text("signature")),
-            "input_json_delta" => self.inputs.entry(index).or_default().push_str(text("partial_json")),
+            "input_json_delta" => {
+                self.inputs.entry(index).or_default().push_str(text("partial_json"));
+                deltas.push(Delta::Call(text("partial_json").to_owned()));
+            }
             "citations_delta" => {
                 if let Some(fields) = block.as_object_mut()
                     && let Value::Array(citations) =
@@ -84,6 +87,8 @@ impl StreamReader for MessagesStream {
                 let index = data["index"].as_u64().unwrap_or(self.blocks.len() as u64);
                 let block = data["content_block"].clone();
                 if block["type"] == "tool_use" {
+                    let name = text_at(&block, "name").unwrap_or_default();
+                    deltas.push(Delta::Call(format!("\n{name} ")));
                     self.inputs.insert(index, String::new());
                 } else {
                     self.inputs.remove(&index);

@@ -41,6 +41,9 @@ impl GeminiStream {
                 return;
             }
         }
+        if let Some(name) = filled_at(&part["functionCall"], "name") {
+            deltas.push(Delta::Call(format!("\n{name} {}", part["functionCall"]["args"])));
+        }
         self.parts.push(part.clone());
     }
 }

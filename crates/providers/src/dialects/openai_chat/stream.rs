@@ -8,7 +8,9 @@ use serde_json::{Map, Value, json};
 
 use super::DIALECT;
 use super::response::answer;
-use crate::answer::{Delta, Payload, SseEvent, StreamReader, ThoughtSplitter, body_of, merge, text_at};
+use crate::answer::{
+    Delta, Payload, SseEvent, StreamReader, ThoughtSplitter, body_of, filled_at, merge, text_at,
+};
 use crate::error::{ProviderError, of_event};
 use crate::provider::ModelTarget;
 
@@ -64,6 +66,17 @@ impl PartialCall {
         let is_complete = || serde_json::from_str::<Map<String, Value>>(&self.arguments).is_ok();
         self.name.is_empty() || (self.name == name && !is_complete())
     }
+}
+
+/// Returns the piece of a call for the record. A name starts a call.
+fn piece_of_call(function: &Value) -> Option<Delta> {
+    let mut text = filled_at(function, "name").map(|name| format!("\n{name} ")).unwrap_or_default();
+    match &function["arguments"] {
+        Value::String(piece) => text.push_str(piece),
+        Value::Null => {}
+        whole => text.push_str(&whole.to_string()),
+    }
+    (!text.is_empty()).then_some(Delta::Call(text))
 }
 
 /// Reads the events of one answer.
@@ -193,9 +206,11 @@ impl StreamReader for ChatStream {
             }
         }
         if delta["function_call"].is_object() {
+            deltas.extend(piece_of_call(&delta["function_call"]));
             self.function.get_or_insert_default().join(&delta["function_call"]);
         }
         for piece in delta["tool_calls"].as_array().into_iter().flatten() {
+            deltas.extend(piece_of_call(&piece["function"]));
             self.take_call(piece);
         }
         // Some compatible servers omit the end mark.

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::DIALECT;
 use super::response::{End, answer};
-use crate::answer::{Delta, Payload, SseEvent, StreamReader, body_of, text_at};
+use crate::answer::{Delta, Payload, SseEvent, StreamReader, body_of, filled_at, text_at};
 use crate::error::{ProviderError, of_event};
 use crate::provider::ModelTarget;
 
@@ -39,6 +39,10 @@ impl StreamReader for ResponsesStream {
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
                 deltas.push(Delta::Reasoning(delta()));
             }
+            "response.output_item.added" => {
+                deltas.extend(filled_at(&data["item"], "name").map(|name| Delta::Call(format!("\n{name} "))));
+            }
+            "response.function_call_arguments.delta" => deltas.push(Delta::Call(delta())),
             "response.output_item.done" => {
                 let next = self.items.last_key_value().map_or(0, |(last, _)| last.saturating_add(1));
                 let place = data["output_index"].as_u64().unwrap_or(next);

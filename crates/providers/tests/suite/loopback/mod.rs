@@ -62,7 +62,7 @@ fn whole(provider: Provider, served: Served) -> Result<PolicyAnswer, PolicyError
 fn words(deltas: &[Delta]) -> String {
     let texts = deltas.iter().filter_map(|delta| match delta {
         Delta::Text(text) => Some(text.as_str()),
-        Delta::Reasoning(_) => None,
+        Delta::Reasoning(_) | Delta::Call(_) => None,
     });
     texts.collect()
 }

@@ -56,6 +56,9 @@ fn a_store_keeps_to_its_size() {
     let large = Object::blob(noise(7, 200_000).into_bytes());
     let mut batch = sample::notes(["with an object"]);
     batch.add_object(large.clone());
+    let unsynced = store.append_unsynced(session, writer.next, writer.claim.fence, batch.clone());
+    let error = block_on(unsynced).unwrap_err();
+    assert!(matches!(error, StoreError::Full { .. }), "{error:?}");
     let error = writer.append(batch).unwrap_err();
     assert!(matches!(error, StoreError::Full { .. }), "{error:?}");
     assert_eq!(block_on(store.object(large.id())).unwrap(), None);

@@ -33,6 +33,28 @@ fn a_lone_append_is_one_commit() {
 }
 
 #[test]
+fn appends_without_a_sync_are_read_by_others_and_counted_as_no_sync() {
+    let store = Temporary::new();
+    let mut writer = Writer::create(&*store, sample::session(1));
+    let before = store.counters();
+    let unsynced = |writer: &Writer<'_>, text: &str| {
+        let batch = sample::notes([text]);
+        block_on(store.append_unsynced(writer.session(), writer.next, writer.claim.fence, batch)).unwrap()
+    };
+    writer.next = unsynced(&writer, "one");
+    writer.next = unsynced(&writer, "two");
+    let after = store.counters();
+    assert_eq!((after.appends - before.appends, after.commits - before.commits), (2, 0));
+    let other = backstitch_store::SqliteStore::open(store.path()).unwrap();
+    assert_eq!(notes(&other, writer.session()), ["one", "two"]);
+    // Others wait for their sync, and the journal is one.
+    writer.append(sample::notes(["three"])).unwrap();
+    writer.next = unsynced(&writer, "four");
+    assert_eq!(store.counters().commits - after.commits, 1);
+    assert_eq!(notes(&*store, writer.session()), ["one", "two", "three", "four"]);
+}
+
+#[test]
 fn sessions_on_one_thread_share_commits() {
     let store = Temporary::new();
     let mut writers: Vec<Writer<'_>> =

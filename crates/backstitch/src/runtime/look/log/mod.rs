@@ -9,7 +9,9 @@ use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-use backstitch_runtime::{EventStream, RuntimeError, SessionEvent, load_view, read_records, readable_record};
+use backstitch_runtime::{
+    EventStream, RuntimeError, SessionEvent, is_saved_piece, load_view, read_records, readable_record,
+};
 
 pub use filter::{LogFilter, cost, is_failure, money};
 
@@ -88,7 +90,7 @@ impl SessionLog {
             let start = end.saturating_sub(PAGE as u64);
             self.next = Position::new(start);
             for record in self.read(self.next, Position::new(end)).await?.iter().rev() {
-                if self.is_of_file(record) && self.filter.text(record).is_some() {
+                if self.is_of_file(record) && self.is_selected(record) {
                     left -= 1;
                 }
                 if left == 0 {
@@ -186,10 +188,17 @@ impl SessionLog {
         read_records(&*self.runtime.store.store, self.view.session_id(), from, Some(to)).await
     }
 
+    /// Whether a record is selected. Pieces of answers that came to their end later are only for those who want all records.
+    fn is_selected(&self, record: &Record) -> bool {
+        let LogFilter { all, kinds, .. } = &self.filter;
+        let hides_pieces = !all && kinds.is_empty();
+        self.filter.text(record).is_some() && !(hides_pieces && is_saved_piece(&self.view, record))
+    }
+
     /// Describes a record, if it is selected.
     async fn entry(&mut self, record: Arc<Record>) -> Result<Option<LogEntry>, RuntimeError> {
         let changes = self.files.changes(&*self.runtime.store.objects, &self.view, &record);
-        if !self.is_of_file(&record) || self.filter.text(&record).is_none() {
+        if !self.is_of_file(&record) || !self.is_selected(&record) {
             return Ok(None);
         }
         // The line shows the beginning of a text that is too large for its record.

@@ -8,19 +8,19 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use backstitch::ports::ErasureMode;
-use backstitch::stores::{make_private, state_directory};
+use super::{make_private, state_directory};
+use crate::ports::ErasureMode;
 
 /// First line of a file with escaped messages.
 const VERSION: &str = "#V2";
 
 /// Returns the file, whether it exists or not. Without a home directory there is none.
-pub(crate) fn path() -> Option<PathBuf> {
+pub fn path() -> Option<PathBuf> {
     Some(state_directory().ok()?.join("history"))
 }
 
 /// Creates the file if it is missing, and returns its path.
-pub(crate) fn create() -> io::Result<PathBuf> {
+pub fn create() -> io::Result<PathBuf> {
     let path = path().ok_or(io::ErrorKind::NotFound)?;
     if let Some(directory) = path.parent() {
         make_private(directory)?;
