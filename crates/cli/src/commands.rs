@@ -24,6 +24,7 @@ pub(crate) enum Command {
     /// Resume a session where it was interrupted or paused.
     #[command(
         after_help = "Examples:\n  backstitch resume\n  backstitch resume 4f2a --budget tokens=200000\n  \
+        backstitch resume 4f2a --files restore\n  \
         backstitch rewind 4f2a before:9c1d && backstitch resume 4f2a --message 'Move it, do not delete it'"
     )]
     Resume(work::drive::Resume),

@@ -185,6 +185,7 @@ macro_rules! with_error_codes {
             EffectUnknown = "effect_unknown": "It is unknown whether a call took effect.",
             Budget = "budget": "The budget of the evaluation is spent.",
             Deadline = "deadline": "The deadline of the evaluation has passed.",
+            Files = "files": "It is unknown whether an interrupted call or others changed files.",
             Truncated = "truncated": "The answer reached its token limit before it was complete.",
             Asked = "asked": "The session was asked to pause.",
         }

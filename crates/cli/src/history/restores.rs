@@ -1,8 +1,8 @@
 //! Reports about restored files.
 //!
 //! Files are restored when a call fails, is stopped or was interrupted by a crash. Edits that a person made
-//! since the start of the call cannot be distinguished from those of the call, so they are undone too. The
-//! files as they were found are kept under `rescue:POSITION`. Each restore is reported at once, with the
+//! while the call ran cannot be distinguished from those of the call, so they are undone too; what others changed
+//! later stays, and is named. The files as they were found are kept under `rescue:POSITION`. Each restore is reported at once, with the
 //! files and the command that undoes it.
 
 use backstitch::ports::UncoveredPath;
@@ -37,7 +37,7 @@ pub(crate) fn lines(common: &Common, restored: &RestoredFiles, cause: RestoreCau
     if !files.is_empty() {
         lines.push(match cause {
             RestoreCause::Call => {
-                "files were restored, and with them what others had changed since the call began:".to_owned()
+                "files were restored, and with them what others had changed while the call ran:".to_owned()
             }
             RestoreCause::Person => "files were restored:".to_owned(),
         });

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::common::Common;
 use crate::open::short;
-use crate::terminal::exact_json;
+use crate::terminal::{exact_json, exact_text};
 
 pub(crate) use backstitch::host::pending_decisions as waiting;
 pub(crate) use backstitch::report::PendingDecision;
@@ -70,6 +70,12 @@ pub(crate) fn explain(common: &Common, view: &JournalView, all: &[PendingDecisio
                 lines.push(format!("paused: {detail}"));
                 lines.push("keep them as they are, or undo the changes with `--files restore`:".to_owned());
                 then = resume(" --files keep");
+            }
+            (PauseReason::Files, _) => {
+                lines.push("paused: it is unknown whether the interrupted call or others changed these files:".to_owned());
+                lines.extend(one.files.iter().map(|file| format!("  {}", exact_text(file))));
+                lines.push("restore them, and the call runs again; or restore nothing with `--files keep`, and the call fails:".to_owned());
+                then = resume(" --files restore");
             }
             (PauseReason::Truncated, _) => {
                 lines.push(format!("paused: {detail}, so it is not complete. `--accept` accepts it as it is; without it, the model continues:"));

@@ -109,8 +109,8 @@ pub(crate) struct Resume {
     /// Take over the session from the process that drives it. A process on this machine is killed.
     #[arg(long)]
     take_over: bool,
-    /// Treatment of files that changed while no process drove the session. Default: keep, or pause for a
-    /// decision if the machine was restarted since.
+    /// Treatment of files that changed while no process drove the session. Default: keep what others changed and
+    /// restore what an interrupted call changed, or pause for a decision if that cannot be told apart.
     #[arg(long, value_enum)]
     files: Option<DriftChoice>,
     /// Message that the agent reads before it continues: at a rewound point, an instruction in place of what it did then.
@@ -132,7 +132,7 @@ pub(crate) struct Resume {
 enum DriftChoice {
     /// Continue with the files as they are.
     Keep,
-    /// Restore the files as they are recorded.
+    /// Restore the files as they are recorded, except for what others certainly changed after an interrupted call.
     Restore,
 }
 

@@ -5,6 +5,7 @@ mod agents;
 mod applying;
 mod approvals;
 mod backups;
+mod beside;
 mod bridge;
 mod chat;
 mod churn;

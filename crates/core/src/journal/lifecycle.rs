@@ -135,6 +135,9 @@ pub struct SessionPaused {
     /// What the person is asked about, if a call needs approval. Questions of older versions have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<ApprovalSubject>,
+    /// Paths of files about which a person has to decide.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
@@ -152,6 +155,7 @@ impl SessionPaused {
             session: None,
             files_changed: false,
             subject: None,
+            files: Vec::new(),
             extra: Extra::default(),
         }
     }
@@ -160,6 +164,17 @@ impl SessionPaused {
     pub fn of_changed_files() -> Self {
         let detail = "files changed while the machine was restarted: decide whether to keep or restore them";
         Self { files_changed: true, ..Self::new(PauseReason::Asked).with_detail(detail) }
+    }
+
+    /// Creates the pause of a session with an interrupted call, if it is unknown whether the call or others changed these files.
+    pub fn of_doubtful_files(files: Vec<String>) -> Self {
+        let named = match &files[..] {
+            [one] => one.clone(),
+            [first, others @ ..] => format!("{first} and {} more", others.len()),
+            [] => "files".to_owned(),
+        };
+        let detail = format!("it is unknown whether the interrupted call or others changed {named}");
+        Self { files, ..Self::new(PauseReason::Files).with_detail(detail) }
     }
 
     /// Adds details for a person.
@@ -207,6 +222,8 @@ pub enum PauseReason {
     Truncated,
     /// The deadline of the evaluation has passed. It needs more time to continue.
     Deadline,
+    /// It is unknown whether an interrupted call or others changed files. A person decides whether to restore or keep them.
+    Files,
     /// The files could not be restored. A person has to check them before the session continues.
     Poisoned,
 }
@@ -221,6 +238,7 @@ impl PauseReason {
             Self::Asked => ErrorCode::Asked,
             Self::Truncated => ErrorCode::Truncated,
             Self::Deadline => ErrorCode::Deadline,
+            Self::Files => ErrorCode::Files,
             Self::Poisoned => ErrorCode::Poisoned,
         }
     }

@@ -343,6 +343,8 @@ pub enum UncoveredReason {
     Redacted,
     /// A `.gitignore` names it, so it is not merged.
     Ignored,
+    /// Others changed it after the call that is rolled back, or during it.
+    ChangedByOthers,
 }
 
 impl UncoveredReason {
@@ -368,6 +370,7 @@ impl std::fmt::Display for UncoveredReason {
             Self::InUse => "in use by another process",
             Self::Redacted => "its content was redacted",
             Self::Ignored => "ignored by git",
+            Self::ChangedByOthers => "changed by others",
         })
     }
 }

@@ -112,7 +112,7 @@ fields! {
     WorkspaceObserved { names: [], free: [], rest: [root, coverage, cause] }
     SessionPaused {
         names: [], free: [],
-        rest: [reason, call_id, detail, offer, repeats, session, files_changed, subject]
+        rest: [reason, call_id, detail, offer, repeats, session, files_changed, subject, files]
     }
     PauseResolved { names: [], free: [], rest: [call_id, decision, by, subject] }
     ApprovalSubject { names: [], free: [arguments, covered], rest: [] }

@@ -465,14 +465,14 @@ fn subject() -> impl Strategy<Value = ApprovalSubject> {
 }
 
 fn paused() -> impl Strategy<Value = SessionPaused> {
-    use PauseReason::{Approval, Asked, Budget, EffectUnknown, Poisoned};
-    let reason = select(vec![Approval, EffectUnknown, Budget, Asked, Poisoned]);
+    use PauseReason::{Approval, Asked, Budget, EffectUnknown, Files, Poisoned};
+    let reason = select(vec![Approval, EffectUnknown, Budget, Asked, Files, Poisoned]);
     let point =
         (uuid(), position()).prop_map(|(session, position)| Point { session: session.into(), position });
     let calls = (option::of(call_id()), option::of(call_id()));
-    let about = (any::<bool>(), option::of(subject()));
+    let about = (any::<bool>(), option::of(subject()), vec(text(), 0..3));
     (reason, calls, option::of(text()), option::of(point), about, extra()).prop_map(
-        |(reason, (call_id, repeats), detail, offer, (files_changed, subject), extra)| SessionPaused {
+        |(reason, (call_id, repeats), detail, offer, (files_changed, subject, files), extra)| SessionPaused {
             reason,
             call_id,
             detail,
@@ -481,6 +481,7 @@ fn paused() -> impl Strategy<Value = SessionPaused> {
             session: None,
             files_changed,
             subject,
+            files,
             extra,
         },
     )

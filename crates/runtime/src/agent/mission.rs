@@ -83,7 +83,8 @@ pub enum DriftPolicy {
     /// that was interrupted while it may have been writing does not run again, but ends with an error that
     /// says that its files were kept.
     Adopt,
-    /// The files are restored. Their state before that is recorded.
+    /// The files are restored. Their state before that is recorded. What others certainly changed after an interrupted
+    /// call stays.
     Restore,
     /// The session waits for a decision.
     Ask,
@@ -118,7 +119,8 @@ pub struct ResumeOptions {
     pub message: Option<String>,
     /// Accepts an answer that reached its token limit, instead of continuing it.
     pub accept: bool,
-    /// What to do about files that changed since. By default they are adopted, unless the machine was
-    /// restarted: then a power loss may have changed them, and the session waits for a decision.
+    /// What to do about files that changed since. By default what an interrupted call changed is restored, and what others changed is
+    /// adopted. The session waits for a decision if that cannot be told apart, and if the machine was restarted: then a
+    /// power loss may have changed files.
     pub drift: Option<DriftPolicy>,
 }

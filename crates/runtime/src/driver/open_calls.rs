@@ -22,7 +22,7 @@ use super::calls::Calls;
 use crate::agent::{DriftPolicy, SubAgent};
 use crate::error::Result;
 use crate::fence::catch_task_panic;
-use crate::live::{has_files, is_withdrawn};
+use crate::live::{DoubtfulFiles, InterruptedFiles, has_files, is_withdrawn};
 use crate::outcome::DriveOutcome;
 use crate::tools::Tools;
 
@@ -172,7 +172,8 @@ impl Calls {
         Ok(false)
     }
 
-    /// Restores the files to their state before the call that was writing them. Without such a call, or if
+    /// Restores what the call that was writing files has changed, and leaves what others changed later. If that cannot be told
+    /// apart, the session has to wait, unless `drift` says what to do. Without such a call, or if
     /// they were restored when it was stopped, changes since then are adopted, undone or lead to a pause, and
     /// a missing directory is restored. Returns false if the session has to wait for a decision.
     async fn restore_before_call(&self, open: &[Call], drift: DriftPolicy) -> Result<bool> {
@@ -180,16 +181,21 @@ impl Calls {
             open.iter().filter(|call| writes(call)).filter_map(|call| Some((call, call.intent.as_ref()?)));
         let last = writing.max_by_key(|(_, intent)| intent.point.position);
         let last = last.filter(|(call, _)| !call.files_restored);
-        let before =
-            last.and_then(|(_, intent)| WorkspaceRevision::of(intent.record.root, intent.record.coverage));
-        if let Some(before) = before {
-            let (rescue, objects) = self.live.rescue(before).await?;
-            if let Some(root) = rescue {
-                let rescue = self.live.keep_rescue(WorkspaceRevision { root, ..before }, objects).await?;
-                crash_point!("recover.rescued");
-                self.live.restore_revision(before, Some(rescue)).await?;
-            }
-            return Ok(true);
+        let last = last.and_then(|(call, intent)| {
+            Some((call, WorkspaceRevision::of(intent.record.root, intent.record.coverage)?))
+        });
+        if let Some((call, before)) = last {
+            let doubtful = match drift {
+                DriftPolicy::Restore => DoubtfulFiles::Restore,
+                DriftPolicy::Adopt | DriftPolicy::Ask => DoubtfulFiles::Ask,
+            };
+            return match self.live.restore_interrupted(call, before, doubtful).await? {
+                InterruptedFiles::Restored(_) => Ok(true),
+                InterruptedFiles::Doubtful(files) => {
+                    let paused = SessionPaused::of_doubtful_files(files);
+                    self.live.record(vec![paused.into()]).await.map(|()| false)
+                }
+            };
         }
         let Some(found) = self.live.restore_missing_files().await? else { return Ok(true) };
         let known = self.live.view().await.files();

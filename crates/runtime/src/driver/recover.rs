@@ -246,6 +246,7 @@ impl Driver {
                     let more = match pause.reason {
                         PauseReason::Budget => options.budget.is_some(),
                         PauseReason::Deadline => options.deadline.is_some(),
+                        PauseReason::Files => options.drift.is_some_and(|drift| drift != DriftPolicy::Ask),
                         _ => false,
                     };
                     more || !still_waits(&self.live, child).await?
@@ -260,6 +261,8 @@ impl Driver {
                 }
                 // The program that made the call is gone.
                 PauseReason::Approval => is_cancelled || self.engine.is_some(),
+                // Without a decision the same files would be in question again.
+                PauseReason::Files => options.drift.is_some_and(|drift| drift != DriftPolicy::Ask),
                 PauseReason::EffectUnknown | PauseReason::Poisoned => false,
             };
             if !is_resolved {

@@ -248,6 +248,7 @@ pub fn reason_word(reason: PauseReason) -> &'static str {
         PauseReason::Asked => "asked",
         PauseReason::Truncated => "answer cut off",
         PauseReason::Deadline => "deadline",
+        PauseReason::Files => "files",
         PauseReason::Poisoned => "poisoned",
     }
 }

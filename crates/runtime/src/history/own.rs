@@ -117,7 +117,10 @@ impl LiveSession {
             RewoundFiles::Own => self.own_steps_since(since, target).await?,
             RewoundFiles::All => (Vec::new(), at_point),
         };
-        let kept = self.kept_files.get().map(|kept| kept.paths.clone()).unwrap_or_default();
+        let mut kept = self.kept_files.get().map(|kept| kept.paths.clone()).unwrap_or_default();
+        if scope.files == RewoundFiles::Own && open.is_some() {
+            kept.extend(self.paths_of_others().await?);
+        }
         let reversal = Reversal { steps, open, target, kept, conflicts: scope.conflicts };
         self.reverse(workspace, reversal).await
     }

@@ -14,7 +14,7 @@ use backstitch_core::view::{Call, CallStatus, JournalView};
 
 use crate::content::result_message;
 use crate::error::{Result, RuntimeError};
-use crate::live::{LiveSession, charge_for, read_records, recorded};
+use crate::live::{DoubtfulFiles, InterruptedFiles, LiveSession, charge_for, read_records, recorded};
 
 impl LiveSession {
     /// Applies a decision: about a call, or about the session as a whole. It takes effect at once, as far as
@@ -171,21 +171,20 @@ impl LiveSession {
         self.end_call(call, resolved, message, (CallVerdict::Failed, None, None), Vec::new()).await
     }
 
-    /// Restores the files to their state before a call. Returns the root that they had, which is durable by
-    /// then.
+    /// Restores what an interrupted call has changed. What others changed later stays, and so do files of which that is not known,
+    /// since the call does not run again. Returns the root that the files had, which is durable by then.
     async fn restore_before_call(&self, call: &Call) -> Result<Option<WorkspaceRoot>> {
         let intent = call.intent.as_ref().map(|intent| &intent.record);
         let Some(files) = intent.and_then(|intent| WorkspaceRevision::of(intent.root, intent.coverage))
         else {
             return Ok(None);
         };
-        let (rescue, objects) = self.rescue(files).await?;
-        if let Some(root) = rescue {
-            let rescue = self.keep_rescue(WorkspaceRevision { root, ..files }, objects).await?;
-            self.restore_revision(files, Some(rescue)).await?;
-        }
+        let restored = self.restore_interrupted(call, files, DoubtfulFiles::Keep).await?;
         crash_point!("resolve.restored");
-        Ok(rescue)
+        Ok(match restored {
+            InterruptedFiles::Restored(rescue) => rescue,
+            InterruptedFiles::Doubtful(_) => None,
+        })
     }
 
     async fn failure(&self, call: &Call, kind: &str, explanation: String) -> Result<Message> {

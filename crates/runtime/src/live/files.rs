@@ -11,7 +11,7 @@ use backstitch_core::journal::{
 };
 use backstitch_core::object::Object;
 use backstitch_core::ports::{
-    OwnStep, Reversal, ReversalConflicts, Workspace, WorkspaceCapture, WorkspaceError,
+    OwnStep, Reversal, ReversalConflicts, UncoveredPath, Workspace, WorkspaceCapture, WorkspaceError,
 };
 use backstitch_core::view::JournalView;
 use backstitch_filesystem::format::{Manifest, empty_tree};
@@ -71,15 +71,16 @@ impl LiveSession {
         files: WorkspaceRevision,
         rescue: Option<Position>,
     ) -> Result<()> {
-        self.restore_bringing(files, Vec::new(), rescue).await
+        self.restore_leaving(files, Vec::new(), rescue, Vec::new()).await
     }
 
-    /// Does the same with objects that are not stored.
-    async fn restore_bringing(
+    /// Does the same with objects that are not stored. `left` are paths that the files leave to others.
+    pub(super) async fn restore_leaving(
         &self,
         files: WorkspaceRevision,
         brought: Vec<Object>,
         rescue: Option<Position>,
+        left: Vec<UncoveredPath>,
     ) -> Result<()> {
         let Some(workspace) = self.workspace.clone() else {
             return Err(RuntimeError::NoWorkspace { session: self.id });
@@ -90,7 +91,10 @@ impl LiveSession {
             workspace.restore_bringing(files.root, files.coverage, &brought)
         };
         match blocking(restore).await {
-            Ok(restored) => self.note_restored(restored, rescue).await,
+            Ok(mut restored) => {
+                restored.kept.extend(left);
+                self.note_restored(restored, rescue).await
+            }
             Err(error) => Err(self.poison(format!("the files could not be restored: {error}")).await),
         }
     }
@@ -146,7 +150,7 @@ impl LiveSession {
         if let Some(owed) = owed.filter(|_| self.workspace.is_some()) {
             let rescue = self.keep_found(owed).await?;
             let (files, brought) = self.owed_target(owed).await?;
-            self.restore_bringing(files, brought, rescue).await?;
+            self.restore_leaving(files, brought, rescue, Vec::new()).await?;
             if let Some(found) = self.capture_files().await? {
                 self.observe_files(found, ObservationCause::Restored).await?;
             }
@@ -296,7 +300,7 @@ impl LiveSession {
 }
 
 /// True for the root of an empty workspace.
-fn holds_nothing(root: WorkspaceRoot) -> bool {
+pub(super) fn holds_nothing(root: WorkspaceRoot) -> bool {
     let no_tree = empty_tree().id() == root.tree;
     no_tree && Manifest::default().to_object().id() == root.manifest
 }

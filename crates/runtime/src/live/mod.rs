@@ -17,7 +17,9 @@ mod condition;
 mod detached;
 mod export;
 mod files;
+mod interrupted;
 mod load;
+mod others;
 mod repositories;
 mod resources;
 mod restored;
@@ -47,8 +49,10 @@ pub(crate) use build::{Commit, Durable};
 pub use children::latest_files;
 pub(crate) use children::{charge_for, depth, has_files, is_withdrawn, still_waits};
 pub(crate) use files::{RESCUE_BYTES, blocking, changes_between, recorded};
+pub(crate) use interrupted::{DoubtfulFiles, InterruptedFiles, left_to_others, reversal_since};
 pub use load::{SnapshotState, check_snapshot, fold_view, load_view, read_records};
 pub(crate) use load::{creation_of, find_view};
+pub(crate) use others::OtherCalls;
 pub use repositories::RepositoriesChanged;
 pub(crate) use resources::CapturedResource;
 pub use restored::{FilesRestored, KeptFiles, RestoredChange, RestoredEvent, RestoredFile, RestoredFiles};
@@ -465,6 +469,7 @@ impl LiveSession {
     async fn finish_release(&self, flushed: Result<()>) -> Result<()> {
         self.snapshots.wait().await;
         if flushed.is_ok() {
+            self.remove_call_times().await;
             // One may have become due while another was being written.
             self.snapshots.start_if_due(&self.state.lock().await.view);
             self.snapshots.wait().await;

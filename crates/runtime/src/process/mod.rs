@@ -35,6 +35,7 @@ mod supervise;
 mod supervisor;
 #[cfg(unix)]
 mod survivors;
+mod times;
 #[cfg(not(target_os = "linux"))]
 mod unsupervised;
 #[cfg(not(unix))]
@@ -42,12 +43,13 @@ mod unsupported;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use backstitch_core::id::CallId;
 use backstitch_core::journal::ProcessStarted;
 use backstitch_core::ports::{ProcessError, ProcessOutcome, ProcessSpec};
 use backstitch_core::session::BoxError;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 #[cfg(unix)]
@@ -64,20 +66,37 @@ pub use served::{ServerProcess, ServerStreams};
 use supervise::supervise;
 #[cfg(target_os = "linux")]
 pub use supervisor::{has_namespaces, has_supervisor, set_supervisor, supervise_if_asked};
+#[cfg(target_os = "linux")]
+use supervisor::CallWatch;
+#[cfg(unix)]
+pub(crate) use survivors::await_watches;
 #[cfg(unix)]
 use survivors::end_call;
 #[cfg(unix)]
 pub use survivors::end_survivors;
 #[cfg(not(target_os = "linux"))]
 pub use unsupervised::{has_namespaces, has_supervisor, set_supervisor, supervise_if_asked};
+#[cfg(not(target_os = "linux"))]
+use unsupervised::CallWatch;
+#[cfg(not(unix))]
+pub(crate) use unsupported::await_watches;
 #[cfg(not(unix))]
 pub use unsupported::end_survivors;
 #[cfg(not(unix))]
 use unsupported::{SharedDirectory, end_call, supervise};
 
 pub(crate) use lines::Sink;
+#[cfg(unix)]
+pub(crate) use times::file_time;
+pub(crate) use times::{CallTimes, CallTimesDirectory, FileTime};
 
 use crate::fence::joined;
+
+/// How long a call runs before its end is watched. Most calls without a process are shorter.
+const WATCHED_AFTER: Duration = Duration::from_millis(100);
+
+/// How often a call is looked at whose processes still run.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The directories of a process.
 #[derive(Debug, Clone, Default)]
@@ -86,6 +105,8 @@ pub(crate) struct Directories {
     pub(crate) root: Option<PathBuf>,
     /// The runtime's own directory, which no process may write.
     pub(crate) own: Option<PathBuf>,
+    /// The beginning of the paths of files about when its processes ran, if they may write the workspace.
+    pub(crate) times: Option<PathBuf>,
 }
 
 struct StartedBy {
@@ -162,6 +183,32 @@ impl Processes {
             done
         });
         task.await.ok()
+    }
+
+    /// Lets a supervisor record the end of a call that runs in this program, also if the program is killed. Short calls need none,
+    /// and neither do processes, which have supervisors of their own. The call ends with the guard.
+    pub(crate) fn watch(&self, times: PathBuf, root: PathBuf) -> DropGuard {
+        let (stop, running) = (CancellationToken::new(), self.running.clone());
+        let stopped = stop.clone();
+        tokio::spawn(async move {
+            let mut pause = WATCHED_AFTER;
+            loop {
+                tokio::select! {
+                    () = stopped.cancelled() => return,
+                    () = tokio::time::sleep(pause) => {}
+                }
+                if running.is_empty() {
+                    break;
+                }
+                pause = WATCH_INTERVAL;
+            }
+            let watch = tokio::task::spawn_blocking(move || CallWatch::start(times, root)).await;
+            if let Ok(Some(watch)) = watch {
+                stopped.cancelled().await;
+                let _ = tokio::task::spawn_blocking(move || drop(watch)).await;
+            }
+        });
+        stop.drop_guard()
     }
 
     /// Prevents further processes, and kills all groups. It does not wait.

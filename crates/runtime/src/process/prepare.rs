@@ -23,6 +23,8 @@ pub(super) struct PreparedProcess {
     pub(super) directory: PathBuf,
     pub(super) input: Vec<u8>,
     pub(super) confinement: Option<Confinement>,
+    /// The beginning of the path of the file about when it ran, and the directory of the files that it may write.
+    pub(super) times: Option<(PathBuf, PathBuf)>,
 }
 
 impl PreparedProcess {
@@ -59,8 +61,9 @@ impl PreparedProcess {
             let path = confinement.temporary.path().display().to_string();
             environment.push(("TMPDIR".to_owned(), Some(path)));
         }
+        let times = directories.times.clone().zip(directories.root.clone());
         let (arguments, input) = (spec.arguments, spec.input);
-        Ok(Self { program, arguments, environment, directory, input, confinement })
+        Ok(Self { program, arguments, environment, directory, input, confinement, times })
     }
 }
 

@@ -66,7 +66,7 @@ impl ServerProcess {
         let program = spec.program.clone();
         let (group, pipes, confinement, temporary) = blocking(move || {
             let temporary = SharedDirectory::default();
-            let directories = Directories { root, own: None };
+            let directories = Directories { root, ..Directories::default() };
             let mut prepared = PreparedProcess::new(mark, spec, &directories, &temporary)?;
             prepared.confinement.as_mut().map(adjust);
             let (group, pipes) = Group::start(&prepared)?;

@@ -16,6 +16,7 @@ use super::lines::Sink;
 use super::output::Stream;
 use super::prepare::PreparedProcess;
 use super::sandbox::SharedDirectory;
+use super::times::mark_returned;
 use crate::clock::after;
 use crate::fence::joined;
 
@@ -45,7 +46,7 @@ where
         Ok::<_, ProcessError>((group, pipes, prepared))
     })
     .await?;
-    let PreparedProcess { input, confinement, directory, .. } = prepared;
+    let PreparedProcess { input, confinement, directory, times, .. } = prepared;
     let Pipes { stdin, stdout, stderr } = pipes;
     crash_point!("process.before_record");
     if let Err(source) = record(group.identity(call, &program)).await {
@@ -79,7 +80,15 @@ where
         let both = async { tokio::join!(stdout.wait_for_end(), stderr.wait_for_end()) };
         tokio::select! { _ = tokio::time::timeout(LINGER, both) => {}, () = stop.cancelled() => {} }
     }
-    let exit = blocking(move || group.end()).await?;
+    let number = group.number();
+    let exit = blocking(move || {
+        let ended = group.end();
+        if let Some((times, _)) = &times {
+            mark_returned(times, number);
+        }
+        ended
+    })
+    .await?;
     let both = async { tokio::join!(stdout.wait_for_end(), stderr.wait_for_end()) };
     let _ = tokio::time::timeout(DRAIN, both).await;
     if let Some(error) = stopped {

@@ -1,6 +1,7 @@
 //! Processes that a killed runtime has left running.
 
 use std::collections::HashSet;
+use std::time::{Duration, Instant};
 
 use backstitch_core::id::CallId;
 use backstitch_core::journal::ProcessStarted;
@@ -11,6 +12,9 @@ use super::family::{Member, descendants, end_descendants, end_marked};
 use super::group::await_gone;
 use super::identity;
 use super::sandbox::remove_left;
+
+/// How long a supervisor may take to end by itself. Only a process that has stopped it can delay it for that long.
+const SUPERVISOR_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Kills the recorded groups that still run, and all other processes that carry the mark of one of their
 /// calls, with their descendants, and waits until they are gone. Removes the temporary directories that the
@@ -28,8 +32,11 @@ pub async fn end_survivors<'a>(
     }
     super::supervise::blocking(move || {
         let groups: Vec<_> = recorded.iter().filter_map(still_there).collect();
+        let count = groups.len();
         // A supervisor adopts the orphans of its descendants, so it has to be the last to end.
         groups.iter().filter(|group| is_supervisor(**group)).for_each(|group| end_descendants(*group));
+        await_supervisors(&groups);
+        let groups: Vec<_> = recorded.iter().filter_map(still_there).collect();
         // Descendants that left a group are found as long as their parents run.
         let family: Vec<_> = groups.iter().flat_map(|group| descendants(*group)).collect();
         for group in &groups {
@@ -39,7 +46,7 @@ pub async fn end_survivors<'a>(
         groups.iter().try_for_each(|group| await_gone(*group))?;
         let marks = recorded.iter().filter(|process| is_of_this_boot(process));
         let marks: HashSet<_> = marks.map(|process| (process.call_id, process.group)).collect();
-        let ended = groups.len() + end_marked(&marks, None)?;
+        let ended = count + end_marked(&marks, None)?;
         let calls: HashSet<_> = recorded.iter().map(|process| process.call_id).collect();
         calls.into_iter().for_each(remove_left);
         Ok(ended)
@@ -56,6 +63,25 @@ pub(super) async fn end_call(call: CallId, groups: Vec<u32>, since: String) -> R
         Ok(())
     })
     .await
+}
+
+/// Waits until those of these processes have ended by themselves that are supervisors, as they do when their runtime is dead.
+pub(crate) async fn await_watches(processes: Vec<i32>) -> Result<(), ProcessError> {
+    let processes: Vec<Pid> = processes.into_iter().filter_map(Pid::from_raw).collect();
+    super::supervise::blocking(move || {
+        await_supervisors(&processes);
+        Ok(())
+    })
+    .await
+}
+
+/// Waits until supervisors have ended by themselves, which they do once their descendants are dead: they record that moment
+/// first. One that was stopped is not waited for any longer.
+fn await_supervisors(groups: &[Pid]) {
+    let began = Instant::now();
+    while groups.iter().any(|group| is_supervisor(*group)) && began.elapsed() < SUPERVISOR_PATIENCE {
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Whether a process says that it is a supervisor. One that lies about it is ended all the same.

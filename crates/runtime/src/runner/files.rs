@@ -21,7 +21,7 @@ use std::sync::Arc;
 use backstitch_core::journal::{CallChanges, OmittedFile, WorkspaceRevision};
 use backstitch_core::object::Object;
 use backstitch_core::ports::{
-    GuardMode, GuardOutcome, RepositoryChange, RestoreReport, UncoveredPath, Workspace,
+    FilePath, GuardMode, GuardOutcome, RepositoryChange, RestoreReport, UncoveredPath, Workspace,
 };
 use backstitch_core::tool::{ResourceUse, Tool, ToolName, WorkspaceUse};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
@@ -29,7 +29,7 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 use super::{Attempt, ToolRunner};
 use crate::agent::SubAgent;
 use crate::error::Result;
-use crate::live::{CapturedResource, blocking, changes_between, recorded};
+use crate::live::{CapturedResource, blocking, changes_between, left_to_others, recorded, reversal_since};
 
 /// The most omitted files of a rescue that are listed.
 const MOST_LISTED: usize = 1_000;
@@ -179,10 +179,25 @@ impl Hold {
         .await
     }
 
-    /// Restores the files.
-    pub(super) async fn restore(&self, before: WorkspaceRevision) -> Result<RestoreReport> {
+    /// Restores the files, except for paths that others changed.
+    pub(super) async fn restore(
+        &self,
+        before: WorkspaceRevision,
+        of_others: Vec<FilePath>,
+    ) -> Result<RestoreReport> {
         let Some(workspace) = self.workspace() else { return Ok(RestoreReport::default()) };
-        blocking(move || workspace.restore_covering(before.root, before.coverage)).await
+        blocking(move || {
+            if of_others.is_empty() {
+                return workspace.restore_covering(before.root, before.coverage);
+            }
+            let left: Vec<_> = left_to_others(&of_others).collect();
+            let reversed = workspace.capture_reversed(&reversal_since(before, of_others))?;
+            let (files, brought) = recorded(reversed.captured);
+            let mut restored = workspace.restore_bringing(files.root, files.coverage, &brought)?;
+            restored.kept.extend(left);
+            Ok(restored)
+        })
+        .await
     }
 }
 

@@ -121,13 +121,19 @@ impl ToolHost for Host {
             let directories = Directories {
                 root: workspace.and_then(|workspace| workspace.host_directory()),
                 own: workspace.and_then(|workspace| workspace.own_directory()),
+                times: self.live.times_of_attempt(&self.intent.record),
             };
             let gap = self.live.unprotected_note(&spec.sandbox, &directories);
             let notes = gap.into_iter().chain(self.live.unsupervised_note().await);
             let (live, intent) = (self.live.clone(), self.intent.clone());
             let record = |started: backstitch_core::journal::ProcessStarted| async move {
                 let records = notes.map(RecordBody::from).chain([started.into()]);
-                intent.append(&live, records).await.map_err(Into::into)
+                let recorded = intent.append(&live, records).await;
+                if recorded.is_ok() {
+                    // The ends of earlier calls are durable with this.
+                    live.remove_call_times().await;
+                }
+                recorded.map_err(Into::into)
             };
             let (publisher, secrets) = (self.live.clone(), self.secrets.clone());
             let live: Sink = Arc::new(move |text| {

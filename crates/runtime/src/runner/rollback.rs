@@ -8,6 +8,7 @@ use backstitch_core::journal::{
     WorkspaceRevision,
 };
 use backstitch_core::message::Retry;
+use backstitch_core::ports::FilePath;
 use backstitch_core::session::{Draft, PreparedCommit, Session, SessionError};
 use backstitch_core::tool::ToolError;
 
@@ -18,7 +19,7 @@ use super::request::CallOutcome;
 use super::result::{self, Failure, Speaker};
 use super::{Attempt, Settlement, ToolRunner, paused};
 use crate::error::{Result, RuntimeError};
-use crate::live::RepositoriesChanged;
+use crate::live::{OtherCalls, RepositoriesChanged};
 
 impl ToolRunner {
     /// Handles an error of the handler.
@@ -184,7 +185,11 @@ impl ToolRunner {
                     return Err(error);
                 }
             };
-            match hold.restore(before).await {
+            let of_others = match self.files_of_others(started).await {
+                Ok(paths) => paths,
+                Err(error) => return Err(self.fail_restore(started, error).await),
+            };
+            match hold.restore(before, of_others).await {
                 Ok(restored) => {
                     rescue.is_partial = !restored.kept.is_empty();
                     rescue.not_restored.extend(restored.kept.iter().cloned());
@@ -200,6 +205,17 @@ impl ToolRunner {
         self.restore_resources(started).await?;
         crash_point!("call.after_restore");
         Ok(rescue)
+    }
+
+    /// Returns the paths that file tools of other sessions have changed since an attempt began. What else changed in its directory
+    /// counts as its own change.
+    async fn files_of_others(&self, started: &Attempt) -> Result<Vec<FilePath>> {
+        let view = self.live.view().await;
+        let intent = view.call(started.call.call_id).and_then(|call| call.intent.as_ref());
+        let began = intent.map(|intent| intent.at);
+        let Some(began) = began else { return Ok(Vec::new()) };
+        let paths = self.live.changed_by_others(began, OtherCalls::NamingTheirPaths).await?;
+        Ok(paths.iter().filter_map(|path| FilePath::new(path).ok()).collect())
     }
 
     /// Returns a text for the model about paths that a rollback does not undo. `None` if the call ran no

@@ -43,6 +43,7 @@ mod nested;
 mod one_state;
 mod opening;
 mod operations;
+mod others;
 mod outside;
 mod own_changes;
 mod people;

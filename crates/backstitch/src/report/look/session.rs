@@ -168,4 +168,7 @@ pub struct PendingDecision {
     /// Whether files changed while the machine was restarted. Left out if not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub files_changed: bool,
+    /// The files of which it is unknown whether the interrupted call or others changed them. Left out if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
 }

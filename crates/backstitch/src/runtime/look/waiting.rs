@@ -56,6 +56,7 @@ pub(super) async fn decision_about(
         arguments: None,
         has_offer: pause.offer.is_some(),
         files_changed: pause.files_changed,
+        files: pause.files.clone(),
     };
     if let Some(call) = pause.call_id.and_then(|id| view.call(id)) {
         let arguments = call_arguments(store, view, call.call_id).await?.current();

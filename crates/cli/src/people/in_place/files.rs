@@ -1,4 +1,5 @@
-//! The question about files that changed while no process drove the session and the machine was restarted.
+//! The question about files that changed while no process drove the session: after a restart of the machine, and after a kill if
+//! it is unknown whether the interrupted call or others changed them.
 
 use backstitch::filesystem::format;
 use backstitch::host::DriftPolicy;
@@ -9,14 +10,16 @@ use backstitch::view::JournalView;
 use super::shown::{dim, line, plain, warning};
 use super::{Person, WaitingSession};
 use crate::look::diff::named;
-use crate::terminal::Role;
+use crate::terminal::{Role, Text};
 
 /// Maximum number of files that are listed.
 const MOST_FILES: usize = 20;
 
 /// Whether a session waits for a decision about changed files.
 pub(super) fn waits_for_files(view: &JournalView) -> bool {
-    view.pauses().any(|pause| pause.reason == PauseReason::Asked && pause.files_changed)
+    view.pauses().any(|pause| {
+        pause.reason == PauseReason::Files || pause.reason == PauseReason::Asked && pause.files_changed
+    })
 }
 
 /// Asks what to do with the files that changed. `None` leaves the session waiting.
@@ -25,13 +28,33 @@ pub(super) async fn ask(
     view: &JournalView,
     person: &mut dyn Person,
 ) -> anyhow::Result<Option<DriftPolicy>> {
-    person.show(&[line(
-        Role::Heading,
-        "files changed while the session was not driven, and the machine was restarted",
-    )]);
-    show(&changes(waiting, view)?, person);
-    Ok(ask_policy(person).await)
+    let decisions = waiting.place.runtime.waiting(view).await?;
+    let doubtful: Vec<String> = decisions.into_iter().flat_map(|decision| decision.files).collect();
+    if doubtful.is_empty() {
+        person.show(&[line(
+            Role::Heading,
+            "files changed while the session was not driven, and the machine was restarted",
+        )]);
+        show(changes(waiting, view)?.iter().map(named), person);
+        return Ok(ask_policy(person, &RESTARTED).await);
+    }
+    let heading = "it is unknown whether the interrupted call or others changed these files";
+    person.show(&[line(Role::Heading, heading)]);
+    show(doubtful.iter().map(plain), person);
+    Ok(ask_policy(person, &INTERRUPTED).await)
 }
+
+/// What the answers mean after a restart of the machine.
+const RESTARTED: [&str; 2] = [
+    "  k  keep the files as they are",
+    "  r  restore them as the session knew them; the changes are kept in the store as a rescue",
+];
+
+/// What they mean after an interrupted call.
+const INTERRUPTED: [&str; 2] = [
+    "  k  restore nothing; the call does not run again, but ends with an error",
+    "  r  restore them with the other files of the call, which runs again; they are kept in the store as a rescue",
+];
 
 /// The changes of the files since the last record.
 fn changes(waiting: &WaitingSession<'_>, view: &JournalView) -> anyhow::Result<Vec<PathChange>> {
@@ -41,16 +64,17 @@ fn changes(waiting: &WaitingSession<'_>, view: &JournalView) -> anyhow::Result<V
     Ok(format::diff(&objects, known.root, found.root)?)
 }
 
-fn show(changes: &[PathChange], person: &mut dyn Person) {
-    for change in changes.iter().take(MOST_FILES) {
-        person.show(&[plain("  ").join(named(change))]);
+fn show(files: impl ExactSizeIterator<Item = Text>, person: &mut dyn Person) {
+    let more = files.len().saturating_sub(MOST_FILES);
+    for file in files.take(MOST_FILES) {
+        person.show(&[plain("  ").join(file)]);
     }
-    if changes.len() > MOST_FILES {
-        person.show(&[dim(format!("  and {} more", changes.len() - MOST_FILES))]);
+    if more > 0 {
+        person.show(&[dim(format!("  and {more} more"))]);
     }
 }
 
-async fn ask_policy(person: &mut dyn Person) -> Option<DriftPolicy> {
+async fn ask_policy(person: &mut dyn Person, meaning: &[&str; 2]) -> Option<DriftPolicy> {
     loop {
         let line = person.answer("keep them as they are? [k/r/q/?] ").await?;
         match line.trim() {
@@ -59,8 +83,8 @@ async fn ask_policy(person: &mut dyn Person) -> Option<DriftPolicy> {
             "q" | "quit" => return None,
             "" => {}
             "?" | "h" | "help" => person.show(&[
-                plain("  k  keep the files as they are"),
-                plain("  r  restore them as the session knew them; the changes are kept in the store as a rescue"),
+                plain(meaning[0]),
+                plain(meaning[1]),
                 plain("  q  leave the session waiting (so do Ctrl-C and Ctrl-D)"),
             ]),
             _ => person.show(&[warning("answer with one of the letters; ? explains them")]),
@@ -75,7 +99,6 @@ mod tests {
     use backstitch::ports::BoxFuture;
 
     use super::*;
-    use crate::terminal::style::Text;
 
     /// A person with prepared answers.
     struct Prepared {
@@ -95,7 +118,7 @@ mod tests {
 
     async fn decided(answers: &[&'static str]) -> (Option<DriftPolicy>, String) {
         let mut person = Prepared { answers: answers.iter().copied().collect(), seen: Vec::new() };
-        let decision = ask_policy(&mut person).await;
+        let decision = ask_policy(&mut person, &INTERRUPTED).await;
         (decision, person.seen.join("\n"))
     }
 

@@ -62,7 +62,7 @@ pub(crate) type AskedCalls = Vec<(CallId, Option<ApprovalSubject>)>;
 
 /// Whether a run ended with a pause that [`ask_person`] may end.
 pub(crate) fn is_askable(reason: PauseReason) -> bool {
-    is_about_call(reason) || reason == PauseReason::Asked
+    is_about_call(reason) || matches!(reason, PauseReason::Asked | PauseReason::Files)
 }
 
 /// Whether a pause waits for a decision about a call.

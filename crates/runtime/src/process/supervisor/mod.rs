@@ -5,7 +5,8 @@
 //! person. It closes the descriptors that it inherited. It adopts all descendants whose parents have ended
 //! (`PR_SET_CHILD_SUBREAPER`), so it finds every one of them, whatever the process did: leave its group or its
 //! session, fork twice, erase its environment. When the process ends, and when the runtime asks for it or
-//! dies, it kills all of them, and ends once the last one is dead.
+//! dies, it kills all of them, and ends once the last one is dead. If the process may write the files of a session, a file beside
+//! the store says when it ran ([`super::times`]).
 //!
 //! A confined command runs in [`namespaces`] of its own, if the system allows them, below a first process that the
 //! kernel does not let anything survive ([`first`]).
@@ -22,6 +23,7 @@ mod namespaces;
 mod program;
 mod protocol;
 mod start;
+mod times;
 
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -29,14 +31,14 @@ use std::process::{Command, Stdio};
 use std::sync::{PoisonError, RwLock};
 
 pub use program::supervise_if_asked;
-pub(super) use start::{Started, Supervision};
+pub(super) use start::{CallWatch, Started, Supervision};
 
 /// The first word of a supervisor's command line, which shows in lists of processes. It is not the name of the
 /// program, so that killing all processes of that name leaves the supervisors, which then end what they started.
 pub(super) const NAME: &str = "call-supervisor";
 
 /// The only argument. Programs of other versions of the protocol, and other programs, do not know it.
-const WORD: &str = "--protocol=2-90d3f7a4";
+const WORD: &str = "--protocol=3-90d3f7a4";
 
 /// The argument on which a supervisor only finds out whether it can enter namespaces.
 const PROBE: &str = "--namespaces=2-90d3f7a4";

@@ -1,7 +1,8 @@
 //! The supervisor itself.
 //!
 //! It does little, so that it cannot fail in many ways: it starts one process and waits. While the process runs
-//! it reaps the orphans that it adopts. A second thread only waits for the end of the control socket.
+//! it reaps the orphans that it adopts. A second thread only waits for the end of the control socket, and a third one
+//! renews the file about the process.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -23,6 +24,7 @@ use super::super::identity;
 use super::first::{Entry, FirstProcess, ProcessEnd, can_enter};
 use super::launch::{StartError, start};
 use super::protocol::{GO, Order, Report};
+use super::times::{RenewedFile, TimesFile};
 use super::{NAME, PROBE, WORD, offer_own};
 
 /// How long descendants may run after their process has ended, if the runtime does not end them before: some
@@ -58,13 +60,20 @@ fn supervise() -> io::Result<()> {
     if go != GO {
         return Err(io::ErrorKind::InvalidData.into());
     }
+    let times = TimesFile::create(&order);
+    if order.program.as_os_str().is_empty() {
+        return watch_call(control, times);
+    }
     let running = match isolated.map_err(StartError::from).and_then(|()| begin(&order, streams)) {
         Ok(running) => running,
         Err(error) => {
+            times.into_iter().for_each(TimesFile::finish);
             error.report().send(&control);
             return Ok(());
         }
     };
+    // Without the thread, the file has the time of the start.
+    let times = times.and_then(|times| times.renew().ok());
     let process = running.id();
     let started = identity::started(process).unwrap_or_default();
     Report::Started { process: process.as_raw_nonzero().get(), started }.send(&control);
@@ -72,8 +81,19 @@ fn supervise() -> io::Result<()> {
     let watched = watch(&control, running, &unreaped);
     // Whatever has failed, nothing is left.
     end_all(&unreaped);
+    times.into_iter().for_each(RenewedFile::finish);
     Report::Gone { at: SystemTime::now() }.send(&control);
     watched
+}
+
+/// Keeps the file about a call that runs in the runtime itself, until the call ends or the runtime dies.
+fn watch_call(mut control: UnixStream, times: Option<TimesFile>) -> io::Result<()> {
+    let Some(times) = times else { return Ok(()) };
+    let times = times.renew()?;
+    let mut byte = [0];
+    while control.read(&mut byte).is_ok_and(|count| count > 0) {}
+    times.finish();
+    Ok(())
 }
 
 /// The child of this process, which leads a group.

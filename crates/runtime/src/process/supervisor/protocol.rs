@@ -27,12 +27,16 @@ pub(super) const GO: [u8; 3] = *b"go\n";
 /// The number of standard streams.
 const STREAMS: usize = 3;
 
-/// The process to start. No part of it holds a NUL byte.
+/// The process to start. No part of it holds a NUL byte. Without a program, only the file about the times is kept.
 #[derive(Default)]
 pub(super) struct Order {
     pub(super) program: PathBuf,
     pub(super) directory: PathBuf,
     pub(super) limits: Option<Limits>,
+    /// The beginning of the path of the file about its times. Empty if there is to be none.
+    pub(super) times: PathBuf,
+    /// The directory whose file system has the clock of these times.
+    pub(super) root: PathBuf,
     pub(super) arguments: Vec<OsString>,
     /// All variables of the process, except the mark of its group.
     pub(super) environment: Vec<(OsString, OsString)>,
@@ -90,7 +94,14 @@ impl Order {
     fn encode(&self) -> io::Result<Vec<u8>> {
         let limits = self.limits.as_ref().map(serde_json::to_string).transpose()?.unwrap_or_default();
         let count = self.arguments.len().to_string();
-        let first = [self.program.as_os_str(), self.directory.as_os_str(), limits.as_ref(), count.as_ref()];
+        let first = [
+            self.program.as_os_str(),
+            self.directory.as_os_str(),
+            limits.as_ref(),
+            self.times.as_os_str(),
+            self.root.as_os_str(),
+            count.as_ref(),
+        ];
         let mut bytes = Vec::new();
         for part in first.into_iter().chain(self.arguments.iter().map(OsString::as_os_str)) {
             bytes.extend_from_slice(part.as_bytes());
@@ -109,6 +120,7 @@ impl Order {
         let owned = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
         let (program, directory, limits) = (owned(next()?).into(), owned(next()?).into(), next()?);
         let limits = if limits.is_empty() { None } else { Some(serde_json::from_slice(limits)?) };
+        let (times, root) = (owned(next()?).into(), owned(next()?).into());
         let count = OsStr::from_bytes(next()?).to_str().and_then(|count| count.parse().ok());
         let count: usize = count.ok_or_else(|| invalid("the number of arguments is missing"))?;
         let arguments = (0..count).map(|_| next().map(owned)).collect::<io::Result<_>>()?;
@@ -119,7 +131,7 @@ impl Order {
             Ok((owned(&variable[..end]), owned(&variable[end + 1..])))
         });
         let environment = environment.collect::<io::Result<_>>()?;
-        Ok(Self { program, directory, limits, arguments, environment })
+        Ok(Self { program, directory, limits, times, root, arguments, environment })
     }
 }
 
@@ -161,6 +173,8 @@ mod tests {
                 program: "/bin/echo".into(),
                 directory: "/".into(),
                 limits: None,
+                times: "/own/calls/session/call-1".into(),
+                root: "/work".into(),
                 arguments: (0..count).flat_map(|_| [odd.clone(), OsString::new(), "a b".into()]).collect(),
                 environment: vec![
                     ("A".into(), "".into()),
@@ -185,9 +199,14 @@ mod tests {
 
     #[test]
     fn a_damaged_order_is_refused() {
-        for bytes in
-            [&b""[..], b"x", b"/p\0/\0\0", b"/p\0/\0\0x\0", b"/p\0/\0\x002\0a\0", b"/p\0/\0\x000\0A\0"]
-        {
+        for bytes in [
+            &b""[..],
+            b"x",
+            b"/p\0/\0\0",
+            b"/p\0/\0\0\0\0x\0",
+            b"/p\0/\0\0\0\x002\0a\0",
+            b"/p\0/\0\0\0\x000\0A\0",
+        ] {
             assert!(Order::decode(bytes).is_err(), "{bytes:?}");
         }
     }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use backstitch_core::ports::{ProcessError, ProcessExit};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -138,6 +138,39 @@ impl Supervision {
     }
 }
 
+/// A supervisor without a process. It records when a call that runs in this program ends, also if this program is killed.
+pub(in super::super) struct CallWatch {
+    leader: Child,
+    control: UnixStream,
+}
+
+impl CallWatch {
+    /// Starts one, with the beginning of the path of its file, and the directory of the files that the call may write. `None` if
+    /// this program has no supervisor, or it cannot be started.
+    pub(in super::super) fn start(times: PathBuf, root: PathBuf) -> Option<Self> {
+        let supervisor = program_path()?;
+        let order = Order { times, root, ..Order::default() };
+        let (leader, control, _) = spawn(&supervisor, None, &order).ok()?;
+        let watch = Self { leader, control };
+        send_all(&watch.control, &GO).ok()?;
+        Some(watch)
+    }
+}
+
+impl Drop for CallWatch {
+    /// Ends it, and waits until it has recorded that.
+    fn drop(&mut self) {
+        let _ = self.control.shutdown(Shutdown::Write);
+        let began = Instant::now();
+        while matches!(self.leader.try_wait(), Ok(None)) {
+            if began.elapsed() > PATIENCE {
+                let _ = self.leader.kill();
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
 fn named(supervisor: &Path, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("its supervisor {}: {error}", supervisor.display()))
 }
@@ -150,7 +183,10 @@ fn order(prepared: &PreparedProcess) -> Order {
             None => environment.remove(std::ffi::OsStr::new(name)),
         };
     }
+    let (times, root) = prepared.times.clone().unwrap_or_default();
     Order {
+        times,
+        root,
         program: prepared.program.clone(),
         directory: prepared.directory.clone(),
         limits: prepared.confinement.as_ref().map(super::super::sandbox::Confinement::limits),
