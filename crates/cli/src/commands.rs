@@ -18,7 +18,7 @@ pub(crate) enum Command {
     Chat(Box<work::chat::Chat>),
     /// Start a session and run it until it answers.
     #[command(
-        after_help = "Examples:\n  backstitch run \"Fix the tests\" --model openai:MODEL --max-turns 20\n  backstitch run - --model openai:MODEL < task.md"
+        after_help = "Examples:\n  backstitch run \"Fix the tests\" --model openai:MODEL --max-turns 20\n  backstitch run \"Plan the move\" --model openai:MODEL --mode plan\n  backstitch run - --model openai:MODEL < task.md"
     )]
     Run(Box<work::drive::Run>),
     /// Resume a session where it was interrupted or paused.

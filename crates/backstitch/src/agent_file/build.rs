@@ -135,13 +135,13 @@ impl AgentDefinition {
         Ok(BuiltAgent { agent, prompt, lisp })
     }
 
-    /// Adds the files of the definition, and the form of the definition that is recorded with sessions.
+    /// Adds the files and the mode of the definition, and the form of the definition that is recorded with sessions.
     fn with_files(&self, agent: Agent) -> Result<Agent, AgentFileError> {
         let agent = match self.workspace_spec()? {
             Some(spec) => agent.workspace(spec),
             None => agent,
         };
-        Ok(agent.definition(self.to_recorded()).definition_in(recorded_in))
+        Ok(agent.mode(self.mode).definition(self.to_recorded()).definition_in(recorded_in))
     }
 
     /// Returns the files that its sessions work on. A `[workspace]` without a path stands for the current directory.

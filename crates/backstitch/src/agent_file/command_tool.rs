@@ -23,7 +23,7 @@ use crate::journal::{CoveredDigests, Effect};
 use crate::ports::{BoxFuture, FilePath, OutputCaps, ProcessSpec, Sandbox};
 use crate::prompt::Output;
 use crate::tool::{CallInspection, Tool, ToolContext, ToolError, ToolHandler, ToolOutcome};
-use crate::tools::{CommandOutcome, Files, effect_within, run_confined, sandbox_description};
+use crate::tools::{CommandOutcome, Files, effect_within, run_confined, sandbox_description, command_limit};
 
 /// Time limit of a call, if the definition sets none.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -114,7 +114,14 @@ impl CommandToolDefinition {
         let builder = Tool::builder(&self.name, description);
         let builder = builder.map_err(|error| Problem::new(["name"], error))?;
         let builder = builder.effect(effect_within(sandbox, self.effect)).parameters(parameters);
-        let builder = if self.approval == Some(Approve::Ask) { builder.needs_approval() } else { builder };
+        // One that reaches the network may have the effect that it declares.
+        let limit = command_limit(sandbox).filter(|_| !sandbox.network);
+        let builder = builder.commands(limit);
+        let builder = match self.approval {
+            Some(Approve::Ask) => builder.needs_approval(),
+            Some(Approve::Auto) => builder.waives_approval(),
+            None => builder,
+        };
         let (definition, sandbox, hidden) = (self.clone(), sandbox.clone(), hidden.to_vec());
         let runner = CommandRunner { definition, template, sandbox, hidden };
         Ok(builder.output::<CommandOutcome>().build(Arc::new(runner)))

@@ -19,6 +19,7 @@ use super::values::{Money, Span, ToolChoice, is_default, thinking, yes};
 use crate::Script;
 use crate::budget::Limits;
 use crate::journal::Effect;
+use crate::mode::AgentMode;
 use crate::ports::Sandbox;
 use crate::slices::Visibility;
 use backstitch_providers::ThinkingBudget;
@@ -90,6 +91,10 @@ pub struct AgentDefinition {
     /// tool that changes something.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub approval: BTreeMap<String, Approve>,
+    /// What runs without a question. `None` is the meaning of sessions that were recorded before there were modes: only
+    /// what `approval` names is asked about, and the network of MCP servers is that of commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<AgentMode>,
     /// Options of the shell tool.
     #[serde(default, skip_serializing_if = "is_default")]
     pub shell: ShellDefinition,
@@ -191,7 +196,7 @@ fn full() -> Visibility {
 pub enum Approve {
     /// Every call needs approval: the session pauses before it.
     Ask,
-    /// No call needs approval.
+    /// No call needs approval, also in a mode that would ask.
     Auto,
 }
 

@@ -8,6 +8,7 @@ use super::answering::AnswerMode;
 use super::definition::{AgentDefinition, Approve, PriceDefinition, RequestDefinition};
 use super::error::{Problem, near};
 use crate::host::AgentEngine;
+use crate::mode::AgentMode;
 use crate::ports::SandboxSockets;
 use crate::{Agent, Tools};
 use backstitch_runtime::OnTruncation;
@@ -119,6 +120,7 @@ impl AgentDefinition {
             ("max_repeats", self.max_repeats.is_some(), "the engine has its own loop"),
             ("request", self.request != RequestDefinition::default(), own),
             ("retry", self.retry.is_some(), "the engine retries its own requests"),
+            ("mode", self.mode == Some(AgentMode::Plan), "an engine decides itself what it changes: use ask"),
         ];
         let refuse = |problem: Problem| {
             let message = format!("this does not apply to an agent with an engine: {}", problem.message);
@@ -150,10 +152,14 @@ impl AgentDefinition {
     pub(super) fn with_engine(&self, engine: &EngineDefinition, tools: Tools) -> Agent {
         let agent = Agent::new(format!("{}/{}", &self.ns, &self.name)).tools(tools);
         let approval = self.approval.iter().map(|(tool, approve)| (tool.clone(), *approve == Approve::Ask));
+        let mut approval: BTreeMap<_, _> = approval.collect();
+        if self.mode == Some(AgentMode::Ask) {
+            approval.entry("default".to_owned()).or_insert(true);
+        }
         let mut agent = agent.engine(AgentEngine {
             name: engine.name.clone(),
             model: engine.model.clone(),
-            approval: approval.collect(),
+            approval,
             sandbox: self.sandbox.clone(),
         });
         let mut limits = self.budget.limits().unwrap_or_default();

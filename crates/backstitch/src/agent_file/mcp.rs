@@ -1,8 +1,8 @@
 //! MCP servers of agent files, whose tools a model may call.
 //!
 //! A server is a program or an address. Its tools are listed once, when a session begins, and recorded with the
-//! definition: a session that is resumed has the same tools. A program runs in the sandbox of the agent, with the
-//! workspace as its directory, with a short environment and those variables that `env` names. An address gets
+//! definition: a session that is resumed has the same tools. A program runs in the sandbox of the agent's commands, but has
+//! the network unless its definition refuses it, with the workspace as its directory, with a short environment and those variables that `env` names. An address gets
 //! the headers that `headers` takes from variables.
 
 use std::collections::BTreeMap;
@@ -17,6 +17,7 @@ use super::headers::is_variable;
 use super::keys::checked_url;
 use super::values::Span;
 use crate::journal::Effect;
+use crate::ports::Sandbox;
 use crate::tool::Tool;
 
 /// Between the name of a server and that of its tool.
@@ -57,6 +58,10 @@ pub struct McpDefinition {
     /// Time limit of a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Span>,
+    /// Whether the program may use the network; `None` for the default, which is yes. It is apart from the network of
+    /// commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<bool>,
     /// The tools, as the server listed them when the session began. Recorded, not written by people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<Vec<Value>>,
@@ -102,6 +107,7 @@ impl McpDefinition {
             ("command", has_no_url && has_no_program, no_program),
             ("headers", has_no_url && !self.headers.is_empty(), no_headers),
             ("timeout", is_zero, "the time must be longer than 0"),
+            ("network", has_url && self.network.is_some(), "a server with a `url` is not a program of the agent"),
         ])?;
         if let Some(url) = &self.url {
             checked_url(url).map_err(|problem| Problem::new(["url"], problem.message))?;
@@ -120,6 +126,19 @@ impl McpDefinition {
             .map_err(|problem| problem.below(&["headers".to_owned()]))?;
         }
         Ok(())
+    }
+
+    /// Returns the limits of the program: those of commands, with a network of its own. In sessions that were recorded before
+    /// there were modes, both had one network.
+    #[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "without MCP there is no program"))]
+    fn limits(&self, definition: &AgentDefinition) -> Sandbox {
+        let mut limits = definition.command_limits();
+        if !limits.is_off() {
+            // The sockets of old sessions follow the network of commands.
+            limits.sockets = Some(limits.allowed_sockets());
+            limits.network = self.network.unwrap_or(limits.network || definition.mode.is_some());
+        }
+        limits
     }
 
     /// Returns the variables whose values the server receives.
@@ -209,7 +228,7 @@ mod servers {
             spec.timeout = self.timeout.map(|timeout| timeout.0);
             if let ServerPlace::Program(program) = &mut spec.place {
                 program.directory.clone_from(&definition.workspace.path);
-                program.sandbox = definition.sandbox.clone().unwrap_or_default();
+                program.sandbox = self.limits(definition);
                 for (name, variable) in &self.env {
                     if let Some(value) = value("env", name, variable)? {
                         program.environment.insert(name.clone(), Some(value));
@@ -319,5 +338,30 @@ mod servers {
             }
             Ok(notes)
         }
+    }
+}
+
+#[cfg(all(test, feature = "mcp", unix))]
+mod tests {
+    use super::*;
+    use crate::mode::AgentMode;
+
+    #[test]
+    fn a_program_has_a_network_of_its_own() {
+        let server = |more: &str| -> McpDefinition {
+            toml::from_str(&format!("name = \"files\"\ncommand = [\"files\"]\n{more}")).unwrap()
+        };
+        let closed = AgentDefinition {
+            sandbox: Some(Sandbox::workspace().without_network()),
+            mode: Some(AgentMode::Auto),
+            ..AgentDefinition::default()
+        };
+        assert!(server("").limits(&closed).network);
+        assert!(!server("network = false").limits(&closed).network);
+        assert!(!closed.command_limits().network);
+        // A session from before there were modes keeps what it had.
+        let old = AgentDefinition { mode: None, ..closed };
+        assert!(!server("").limits(&old).network);
+        assert!(server("network = false\nurl = \"https://example.com\"").check().is_err());
     }
 }

@@ -6,6 +6,7 @@ use super::build::BuildOptions;
 use super::definition::{AgentDefinition, Approve, SectionDefinition, tools_of};
 use super::error::{AgentFileError, Problem, near};
 use super::values::ToolChoice;
+use crate::mode::AgentMode;
 use crate::prompt::Section;
 use crate::tool::{Approval, Tool, WorkspaceUse};
 use crate::tools::{Shell, file_tools, plan_tools, recall};
@@ -33,9 +34,9 @@ impl ToolCatalog {
         definition: &AgentDefinition,
         options: Option<&BuildOptions<'_>>,
     ) -> Result<Self, AgentFileError> {
-        let sandbox = definition.sandbox.clone().unwrap_or_default();
+        let sandbox = definition.command_limits();
         let hidden = definition.hidden_variables();
-        let mut shell = Shell { hidden: hidden.clone(), sandbox: sandbox.clone(), ..Shell::default() };
+        let mut shell = Shell { hidden: hidden.clone(), sandbox: sandbox.clone(), ..plain_shell() };
         shell.effect = definition.shell.effect;
         if let Some(timeout) = definition.shell.timeout {
             (shell.timeout, shell.longest_timeout) = (timeout.0, timeout.0.max(shell.longest_timeout));
@@ -73,9 +74,13 @@ impl ToolCatalog {
         for tool in &mut offered.all {
             let named = definition.approval.get(tool.name().as_str());
             let usual = definition.approval.get(DEFAULT).filter(|_| !tool.spec.effect.only_reads());
-            if named.or(usual) == Some(&Approve::Ask) {
-                Arc::make_mut(&mut tool.spec).approval = Approval::Needed;
-            }
+            let approval = match named.or(usual) {
+                Some(Approve::Ask) => Approval::Needed,
+                // What a tool itself asks for is not waived.
+                Some(Approve::Auto) if tool.spec.approval == Approval::NotNeeded => Approval::Waived,
+                _ => continue,
+            };
+            Arc::make_mut(&mut tool.spec).approval = approval;
         }
         Ok(offered)
     }
@@ -150,8 +155,13 @@ impl ToolCatalog {
 
 /// Whether `approval` of every definition may name this tool.
 pub(super) fn is_built_in(name: &str) -> bool {
-    let built_in = built_in_tools(Shell::default().tool());
+    let built_in = built_in_tools(plain_shell().tool());
     name == DEFAULT || built_in.iter().any(|tool| tool.name().as_str() == name)
+}
+
+/// The options of a shell whose sandbox the definition sets.
+fn plain_shell() -> Shell {
+    Shell::of_mode(AgentMode::Full)
 }
 
 fn built_in_tools(shell: Tool) -> Vec<Tool> {

@@ -194,13 +194,33 @@ impl DataDefinition {
     }
 }
 
-/// Parses a definition. A key with an earlier name is refused, and the error has its name of today.
+/// Parses a definition. A key with an earlier meaning is refused, and the error has its name of today. A sandbox that does
+/// not name the network has none, unlike one that a session recorded.
 fn parse_definition(source: &TomlSource<'_>) -> Result<AgentDefinition, AgentFileError> {
-    if source.parse::<toml::Table>()?.contains_key("mode") {
+    let table: toml::Table = source.parse()?;
+    if let Some("tools" | "lisp") = table.get("mode").and_then(toml::Value::as_str) {
         let message = "the form of the answers has the name `answers`: write `answers = \"lisp\"`";
         return Err(source.located(Problem::new(["mode"], message).into()));
     }
-    source.parse()
+    let mut definition = source.parse()?;
+    close_network(&mut definition, &table);
+    Ok(definition)
+}
+
+/// Closes the network of commands where a file does not name it, also in sub-agents. An engine needs it for its model.
+fn close_network(definition: &mut AgentDefinition, table: &toml::Table) {
+    let names_network = table.get("sandbox").is_some_and(|sandbox| sandbox.get("network").is_some());
+    let has_engine = definition.engine.is_some();
+    if let Some(sandbox) = definition.sandbox.as_mut().filter(|sandbox| !sandbox.is_off() && !names_network) {
+        sandbox.network = has_engine;
+    }
+    let tables = table.get("sub_agent").and_then(toml::Value::as_array);
+    for (sub_agent, table) in definition.sub_agents.iter_mut().zip(tables.into_iter().flatten()) {
+        let table = table.get("agent").and_then(toml::Value::as_table);
+        if let (Some(agent), Some(table)) = (&mut sub_agent.agent, table) {
+            close_network(agent, table);
+        }
+    }
 }
 
 /// Resolves a path of a sandbox: `~` is the home directory, other paths are relative to the file.

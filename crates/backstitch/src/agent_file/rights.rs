@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::definition::{AgentDefinition, Approve};
 use crate::journal::Effect;
+use crate::mode::AgentMode;
 use crate::ports::Sandbox;
 
 impl AgentDefinition {
@@ -33,6 +34,9 @@ impl AgentDefinition {
         }
         if let Some(engine) = &self.engine {
             lines.push(format!("is driven by {engine}, with its own tools and your account"));
+        }
+        if let Some(mode) = self.mode {
+            lines.push(mode_line(mode).to_owned());
         }
         lines.extend(self.sandbox.as_ref().map(sandbox_line));
         lines.extend(self.workspace.setup.iter().map(|command| format!("sets up its copy with: {command}")));
@@ -64,6 +68,43 @@ impl AgentDefinition {
         }
         lines
     }
+
+    /// Returns the limits of the agent's commands, in its mode.
+    pub fn command_limits(&self) -> Sandbox {
+        let sandbox = self.sandbox.clone().unwrap_or_default();
+        self.mode.unwrap_or_default().limit(&sandbox)
+    }
+
+    /// Removes every right that exceeds those of a user, from an agent that a project chose: its mode is at most this one, its
+    /// sandbox at most this limit, and everything is asked about that the mode asks about.
+    pub fn restrict(&mut self, mode: AgentMode, limit: &Sandbox) {
+        self.mode = self.mode.map(|own| own.min(mode));
+        if self.sandbox.is_some() {
+            self.confine(limit);
+        }
+        self.drop_waivers();
+    }
+
+    /// Asks about every call that the mode asks about.
+    pub(super) fn drop_waivers(&mut self) {
+        let is_waiver = |approve: &Approve| *approve == Approve::Auto;
+        self.approval.retain(|_, approve| !is_waiver(approve));
+        for tool in &mut self.command_tools {
+            tool.approval = tool.approval.filter(|approve| !is_waiver(approve));
+        }
+        let inner = self.sub_agents.iter_mut().filter_map(|sub_agent| sub_agent.agent.as_deref_mut());
+        inner.for_each(Self::drop_waivers);
+    }
+}
+
+/// Describes a mode.
+fn mode_line(mode: AgentMode) -> &'static str {
+    match mode {
+        AgentMode::Plan => "mode plan: calls that change something are refused",
+        AgentMode::Ask => "mode ask: asks before each change and each command",
+        AgentMode::Auto => "mode auto: asks before what leaves the sandbox",
+        AgentMode::Full => "mode full: asks about nothing, and confines nothing",
+    }
 }
 
 /// Describes a sandbox with all of its settings.
@@ -90,6 +131,7 @@ mod tests {
     fn everything_that_widens_a_right_is_a_line() {
         let text = r#"
             model = "scripted:x"
+            mode = "auto"
             sandbox = { write = ["/cache"], network = false }
             [approval]
             shell = "auto"
@@ -107,6 +149,7 @@ mod tests {
         let definition: AgentDefinition = toml::from_str(text).unwrap();
         let lines = definition.rights().join("\n");
         for part in [
+            "mode auto: asks before what leaves the sandbox",
             "sandbox: workspace, network off, write [\"/cache\"]",
             "sets up its copy with: npm ci",
             "does not ask before calls of shell",
@@ -116,6 +159,12 @@ mod tests {
         ] {
             assert!(lines.contains(part), "{part}: {lines}");
         }
+        let mut restricted = definition;
+        restricted.restrict(AgentMode::Ask, &Sandbox::read_only());
+        assert_eq!(restricted.mode, Some(AgentMode::Ask));
+        let lines = restricted.rights().join("\n");
+        assert!(lines.contains("sandbox: read-only, network off") && !lines.contains("/cache"), "{lines}");
+        assert!(!lines.contains("does not ask before calls"), "{lines}");
         let line =
             sandbox_line(&Sandbox { read: vec!["/keys".into()], ..Sandbox::workspace().hide("/vault") });
         assert!(line.contains("read [\"/keys\"]") && !line.contains("vault"), "{line}");

@@ -15,6 +15,7 @@ use super::definition::AgentDefinition;
 use super::error::{AgentFileError, Problem};
 use crate::RuntimeError;
 use crate::journal::{Note, Position, RecordBody};
+use crate::mode::AgentMode;
 use crate::ports::{Sandbox, Store, fetch_large};
 use crate::view::JournalView;
 
@@ -110,12 +111,13 @@ impl AgentDefinition {
         Note::new(AGENT, text).with_data(self.to_recorded())
     }
 
-    /// Builds the note that a session continues with this definition, whose text names the model and the directory.
+    /// Builds the note that a session continues with this definition, whose text names the model, the directory and the mode.
     pub fn change_note(&self) -> Note {
         let at = self.base_url.as_ref().map(|url| format!(" at {url}")).unwrap_or_default();
         let files = self.workspace.path.as_ref();
         let files = files.map(|path| format!(", files in {}", path.display())).unwrap_or_default();
-        self.note(format!("continues with {}{at}{files}", self.answerer()))
+        let mode = self.mode.map(|mode| format!(", in the mode {mode}")).unwrap_or_default();
+        self.note(format!("continues with {}{at}{files}{mode}", self.answerer()))
     }
 
     /// Names what answers: the model, or the engine.
@@ -143,6 +145,10 @@ impl AgentDefinition {
             sandbox.hide.extend(further);
         }
         self.sandbox = Some(sandbox);
+        if !limit.is_off() {
+            self.mode = self.mode.map(|mode| mode.min(AgentMode::Auto));
+            self.drop_waivers();
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A `[[sub_agent]]` is a tool whose calls another agent answers. It works in the directory of its caller. What its
 //! own definition leaves open comes from the caller: the model with its address, providers, prices, retries, and the
-//! calls that need approval.
+//! calls that need approval. It has the stricter of its own mode and that of the caller.
 
 use std::path::PathBuf;
 
@@ -73,6 +73,7 @@ impl SubAgentDefinition {
         }
         // The command line and the user decide about the sandbox of the whole session.
         agent.sandbox = caller.sandbox.clone().or(agent.sandbox);
+        agent.mode = agent.mode.into_iter().chain(caller.mode).min();
         agent.retry = agent.retry.or(caller.retry);
         agent.discover = agent.discover.or(caller.discover);
         // A call that needs approval needs it in every agent of the session.

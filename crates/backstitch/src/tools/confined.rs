@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::journal::Effect;
 use crate::ports::{ProcessExit, ProcessSpec, Sandbox, SandboxMode};
-use crate::tool::{ContextError, ToolContext, ToolError, ToolOutcome, ToolResult};
+use crate::tool::{CommandLimit, ContextError, ToolContext, ToolError, ToolOutcome, ToolResult};
 
 /// The outcome of a command.
 #[derive(Serialize, JsonSchema)]
@@ -75,6 +75,17 @@ pub(crate) fn effect_within(sandbox: &Sandbox, declared: Effect) -> Effect {
     if declared == Effect::External && is_kept_inside { Effect::Workspace } else { declared }
 }
 
+/// Returns what commands in a sandbox may change; `None` if they are not confined. That they change nothing is only promised
+/// if the system enforces it.
+pub(crate) fn command_limit(sandbox: &Sandbox) -> Option<CommandLimit> {
+    let is_kept_inside = sandbox.keeps_effects_inside() && probe().enforces(sandbox);
+    match sandbox.mode {
+        SandboxMode::Off => None,
+        SandboxMode::ReadOnly if is_kept_inside => Some(CommandLimit::Nothing),
+        SandboxMode::Workspace | SandboxMode::ReadOnly => Some(CommandLimit::Workspace),
+    }
+}
+
 /// Describes a sandbox to the model, as sentences that follow others. Empty if there is none.
 pub(crate) fn description(sandbox: &Sandbox) -> String {
     let mut text = match sandbox.mode {
@@ -104,6 +115,21 @@ mod tests {
         assert_eq!(effect_within(&quiet, Effect::Pure), Effect::Pure);
         for open in [Sandbox::off(), Sandbox::workspace(), quiet.write("/cache")] {
             assert_eq!(effect_within(&open, Effect::External), Effect::External);
+        }
+    }
+
+    #[test]
+    fn a_sandbox_limits_what_commands_write() {
+        let quiet = Sandbox::read_only().without_network();
+        let nothing = if probe().enforces(&quiet) { CommandLimit::Nothing } else { CommandLimit::Workspace };
+        for (sandbox, limit) in [
+            (Sandbox::off(), None),
+            (Sandbox::workspace(), Some(CommandLimit::Workspace)),
+            (Sandbox::read_only(), Some(CommandLimit::Workspace)),
+            (quiet.clone().write("/cache"), Some(CommandLimit::Workspace)),
+            (quiet, Some(nothing)),
+        ] {
+            assert_eq!(command_limit(&sandbox), limit, "{sandbox:?}");
         }
     }
 

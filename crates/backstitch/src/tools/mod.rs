@@ -17,7 +17,7 @@
 //! | [`setup_plan`], [`add_plan_step`], [`update_plan_step`] | workspace | write the plan of the session |
 //! | [`read_plan`] | pure | returns the plan |
 //! | [`recall`] | pure | returns parts of the conversation that a compression left out |
-//! | [`shell`](fn@shell) | external, or as [`Shell`] sets it | runs a command |
+//! | [`shell`](fn@shell) | workspace if its sandbox is enforced, else as [`Shell`] sets it | runs a command |
 //!
 //! Results are small: long ones are truncated, and a `note` says how to get the rest. Models read the errors,
 //! so they say what is wrong and what to do. A failed call leaves the files unchanged.
@@ -32,7 +32,9 @@ mod shell;
 mod write;
 
 #[cfg(feature = "agent-file")]
-pub(crate) use confined::{CommandOutcome, description as sandbox_description, effect_within, run_confined};
+pub(crate) use confined::{
+    CommandOutcome, command_limit, description as sandbox_description, effect_within, run_confined,
+};
 #[cfg(feature = "agent-file")]
 pub(crate) use files::Files;
 pub use find::{glob, grep, list_files};

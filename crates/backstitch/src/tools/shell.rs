@@ -15,9 +15,10 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::confined::{CommandOutcome, description, effect_within, run_confined};
+use super::confined::{CommandOutcome, command_limit, description, effect_within, run_confined};
 use super::files::Files;
 use crate::journal::Effect;
+use crate::mode::AgentMode;
 use crate::ports::{CommandNeeds, OutputCaps, ProcessSpec, Sandbox};
 use crate::tool::{Tool, ToolContext, ToolError, ToolExample, ToolOutcome};
 
@@ -41,7 +42,7 @@ const NEEDS_DESCRIPTION: &str = " A command that needs the network, sockets of o
 /// use backstitch::ports::Sandbox;
 /// use backstitch::tools::Shell;
 ///
-/// let sandbox = Sandbox::workspace().without_network();
+/// let sandbox = Sandbox::workspace().without_network().write("/home/tailor/.cache");
 /// let shell = Shell { sandbox, ..Shell::default() }.tool();
 /// ```
 #[derive(Debug, Clone)]
@@ -63,16 +64,29 @@ pub struct Shell {
 }
 
 impl Default for Shell {
-    /// External effects, no sandbox, a time limit of two minutes (a call may ask for up to an hour), and the first and
-    /// last 16 KiB of each stream.
+    /// The sandbox of the mode [`Auto`](AgentMode::Auto), external effects where the system does not enforce it, a time limit of
+    /// two minutes (a call may ask for up to an hour), and the first and last 16 KiB of each stream.
     fn default() -> Self {
+        Self::of_mode(AgentMode::Auto)
+    }
+}
+
+impl Shell {
+    /// Returns the options of an agent in this [mode](crate::Agent::mode). In all modes but `full`, commands have no network,
+    /// reach no sockets of other programs, and cannot read the [places of secrets](crate::ports::SECRET_PLACES) of this user.
+    pub fn of_mode(mode: AgentMode) -> Self {
+        let mut sandbox = mode.sandbox();
+        if mode.hides_secrets() {
+            let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+            backstitch_runtime::hide_secrets(&mut sandbox, home.as_deref());
+        }
         Self {
             effect: Effect::External,
             timeout: Duration::from_secs(120),
             longest_timeout: Duration::from_secs(3600),
             caps: OutputCaps { head: 16 * 1024, tail: 16 * 1024 },
             hidden: Vec::new(),
-            sandbox: Sandbox::off(),
+            sandbox,
         }
     }
 }
@@ -98,6 +112,7 @@ impl Shell {
         }
         let mut tool = builder
             .effect(effect_within(&self.sandbox, self.effect))
+            .commands(command_limit(&self.sandbox))
             .workspace(crate::tool::WorkspaceUse::Write)
             .output::<CommandOutcome>()
             .example(example)
@@ -166,7 +181,7 @@ impl Shell {
     }
 }
 
-/// Returns the shell tool with default options: its commands may have external effects.
+/// Returns the shell tool with default options: its commands write only in the workspace, and have no network.
 pub fn shell() -> Tool {
     Shell::default().tool()
 }

@@ -5,9 +5,10 @@ use backstitch::agent_file::{
 };
 use backstitch::budget::Limits;
 use backstitch::journal::Effect;
+use backstitch::mode::AgentMode;
 use backstitch::ports::Sandbox;
 use backstitch::providers::{Provider, ThinkingBudget};
-use backstitch::tool::Approval;
+use backstitch::tool::{Approval, CommandLimit};
 use backstitch::{DriveOutcome, Evaluator, Price, Runtime, SessionOptions};
 use serde_json::json;
 
@@ -142,13 +143,36 @@ fn a_recorded_definition_is_complete_and_holds_no_secret() {
 fn a_sandbox_is_a_name_or_a_table() {
     let sandbox = |text: &str| AgentDefinition::from_toml(text).unwrap().sandbox;
     assert_eq!(sandbox(""), None);
-    assert_eq!(sandbox("sandbox = 'read-only'"), Some(Sandbox::read_only()));
+    assert_eq!(sandbox("sandbox = 'read-only'"), Some(Sandbox::read_only().without_network()));
+    assert_eq!(sandbox("[sandbox]\nnetwork = true"), Some(Sandbox::workspace()));
     let home = std::path::PathBuf::from(std::env::var_os("HOME").unwrap());
     let expected = Sandbox::workspace().write(home.join(".cargo")).write(std::path::absolute("a/b").unwrap());
     let table = "[sandbox]\nwrite = ['~/.cargo', 'a/b']\nnetwork = false";
     assert_eq!(sandbox(table), Some(expected.without_network()));
     let definition = AgentDefinition::from_toml(table).unwrap();
     assert_eq!(AgentDefinition::from_recorded(&definition.to_recorded()).unwrap(), definition);
+}
+
+#[test]
+fn a_file_has_a_mode_and_sessions_without_one_keep_their_meaning() {
+    let build = |definition: &AgentDefinition| {
+        let options = BuildOptions { key: Box::new(key), transport: None };
+        definition.build_with(options).unwrap().agent
+    };
+    let plan = "mode = 'plan'\nmodel = 'openai:m'\nsandbox = 'workspace'\n[approval]\nwrite_file = 'auto'";
+    let definition = AgentDefinition::from_toml(plan).unwrap();
+    assert_eq!(AgentDefinition::from_recorded(&definition.to_recorded()).unwrap(), definition);
+    let agent = build(&definition);
+    assert_eq!(agent.current_mode(), Some(AgentMode::Plan));
+    let is_enforced = backstitch::host::probe().enforces(&definition.command_limits());
+    let limit = if is_enforced { CommandLimit::Nothing } else { CommandLimit::Workspace };
+    assert_eq!(agent.tools.get("shell").unwrap().spec.commands, Some(limit));
+    assert_eq!(agent.tools.get("write_file").unwrap().spec.approval, Approval::Waived);
+    // A sandbox that was recorded before there were modes has the network, and nothing more is asked about.
+    let recorded = json!({"v": 1, "model": "openai:m", "sandbox": "workspace"});
+    let old = AgentDefinition::from_recorded(&recorded).unwrap();
+    assert!(old.sandbox.as_ref().unwrap().network);
+    assert_eq!(build(&old).current_mode(), None);
 }
 
 #[test]

@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use backstitch::agent_file::{AgentDefinition, AgentFileError, ModelName, Problem, ProviderDefinition};
 use backstitch::approval::{ApprovalRule, ApprovalRules, ApprovalScope, ApprovalVerdict};
+use backstitch::mode::RightsChoice;
+use backstitch::ports::{Sandbox, SandboxMode};
 use backstitch::stores::StoreAddress;
 
 use super::layer::Config;
-use super::settings::RuleTexts;
+use super::settings::{ApproveSetting, RuleTexts, Settings};
 
 impl Config {
     /// Sets everything that the definition of an agent leaves open. `is_set` says whether the agent file has a
@@ -22,7 +24,7 @@ impl Config {
         if let Some(tools) = self.strongest(|settings| settings.tools.clone()).filter(|_| !is_set("tools")) {
             definition.tools = tools;
         }
-        if let Some(approve) = self.strongest(|settings| settings.approve.clone()) {
+        for approve in self.approve() {
             for (tool, decision) in approve.by_tool() {
                 definition.approval.entry(tool).or_insert(decision);
             }
@@ -31,8 +33,8 @@ impl Config {
         {
             definition.budget = budget;
         }
-        let sandbox = || self.strongest(|settings| settings.sandbox.clone());
-        definition.sandbox = definition.sandbox.take().or_else(sandbox);
+        let has_engine = definition.engine.is_some();
+        definition.sandbox = definition.sandbox.take().or_else(|| self.sandbox(has_engine));
         // What the user hides is hidden from every agent.
         if let Some(limits) = definition.sandbox.as_mut().filter(|limits| !limits.is_off()) {
             let hidden =
@@ -49,6 +51,37 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    /// Returns the limits of commands. The network is closed unless it is named; an engine needs it for its model.
+    pub(crate) fn sandbox(&self, has_engine: bool) -> Option<Sandbox> {
+        let found = |settings: &Settings| Some((settings.sandbox.clone()?, settings.network));
+        let (mut sandbox, network) = self.strongest(found)?;
+        if !sandbox.is_off() {
+            sandbox.network = network.unwrap_or(has_engine);
+        }
+        Some(sandbox)
+    }
+
+    /// Returns the settings about approvals: of the user, and of a project, which can only ask for more of them.
+    fn approve(&self) -> impl Iterator<Item = ApproveSetting> {
+        let own = [&self.environment, &self.user].into_iter().find_map(|layer| layer.settings.approve.clone());
+        let of_project = self.project.settings.approve.clone();
+        own.into_iter().chain(of_project.filter(|approve| *approve != ApproveSetting::Auto))
+    }
+
+    /// Returns what the user and the project say about the rights of agents.
+    pub(crate) fn rights(&self) -> RightsChoice {
+        let sandbox = self.sandbox(false).filter(|sandbox| !sandbox.is_off());
+        let is_off = self.strongest(|settings| settings.sandbox.clone()).is_some_and(|own| own.is_off());
+        let mode = sandbox.as_ref().map(|sandbox| sandbox.mode);
+        RightsChoice {
+            mode: self.strongest(|settings| settings.mode),
+            sandbox: mode.or(is_off.then_some(SandboxMode::Off)),
+            network: sandbox.as_ref().and_then(|_| self.strongest(|settings| settings.network)),
+            sockets: sandbox.and_then(|sandbox| sandbox.sockets),
+            asks: self.approve().filter_map(|approve| approve.asks()).max(),
+        }
     }
 
     /// Returns the providers that are defined. A project cannot replace one of the user.
@@ -122,6 +155,10 @@ impl RuleTexts {
         for (verdict, text) in self.all() {
             let key = ["rules", verdict.as_str()];
             let scope: ApprovalScope = text.parse().map_err(|error| Problem::new(key, error))?;
+            if verdict != ApprovalVerdict::Allow && !scope.needs().is_empty() {
+                let message = "only a rule that allows names rights: remove the brackets";
+                return Err(Problem::new(key, message));
+            }
             if verdict == ApprovalVerdict::Allow && scope.is_launcher() {
                 let message = format!("`{scope}` runs whatever follows, so it cannot be allowed");
                 return Err(Problem::new(key, message));
@@ -148,6 +185,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_project_can_only_ask_for_more_approvals() {
+        let asks = |user: Option<ApproveSetting>, project: ApproveSetting| {
+            let mut config = Config::default();
+            (config.user.settings.approve, config.project.settings.approve) = (user, Some(project));
+            config.rights().asks
+        };
+        assert_eq!(asks(None, ApproveSetting::Auto), None);
+        assert_eq!(asks(Some(ApproveSetting::Ask), ApproveSetting::Auto), Some(true));
+        assert_eq!(asks(Some(ApproveSetting::Auto), ApproveSetting::Ask), Some(true));
+        assert_eq!(asks(Some(ApproveSetting::Auto), ApproveSetting::Tools(Vec::new())), Some(false));
+    }
+
+    #[test]
+    fn the_network_of_a_sandbox_is_closed_unless_it_is_named() {
+        let mut config = Config::default();
+        assert_eq!(config.sandbox(false), None);
+        config.user.settings.sandbox = Some(Sandbox::workspace());
+        let has_network = |config: &Config, has_engine: bool| config.sandbox(has_engine).unwrap().network;
+        assert!(!has_network(&config, false) && has_network(&config, true));
+        config.user.settings.network = Some(true);
+        assert!(has_network(&config, false));
+        assert_eq!(config.rights().network, Some(true));
+    }
+
+    #[test]
     fn rules_that_cannot_be_read_or_allow_everything_are_refused() {
         let one = |text: &str| vec![text.to_owned()];
         let sound =
@@ -158,6 +220,9 @@ mod tests {
             RuleTexts { allow: one("shell sh"), ..RuleTexts::default() },
             RuleTexts { deny: one(""), ..RuleTexts::default() },
             RuleTexts { ask: one("a.b"), ..RuleTexts::default() },
+            RuleTexts { deny: one("shell[network] git push"), ..RuleTexts::default() },
+            RuleTexts { allow: one("shell[network]"), ..RuleTexts::default() },
+            RuleTexts { allow: one("shell[network] sh"), ..RuleTexts::default() },
         ] {
             assert!(wrong.check().is_err(), "{wrong:?}");
         }

@@ -13,13 +13,14 @@ use super::settings::{ApproveSetting, PagerSetting, Settings};
 use crate::terminal::ColorChoice;
 
 /// Variables, and the settings that they stand for.
-pub(super) const VARIABLES: [(&str, &str); 8] = [
+pub(super) const VARIABLES: [(&str, &str); 9] = [
     ("BACKSTITCH_MODEL", "model"),
     ("BACKSTITCH_BASE_URL", "base_url"),
     ("BACKSTITCH_AGENT", "agent"),
     ("BACKSTITCH_STORE", "store"),
     ("BACKSTITCH_TOOLS", "tools"),
     ("BACKSTITCH_APPROVE", "approve"),
+    ("BACKSTITCH_MODE", "mode"),
     ("BACKSTITCH_COLOR", "color"),
     ("BACKSTITCH_PAGER", "pager"),
 ];
@@ -65,6 +66,7 @@ fn set(settings: &mut Settings, key: &str, value: OsString) -> Result<(), String
         }
         ("tools", Ok(text)) => settings.tools = Some(ToolChoice::of_list(&text)),
         ("approve", Ok(text)) => settings.approve = Some(ApproveSetting::of_list(&text)),
+        ("mode", Ok(text)) => settings.mode = Some(text.parse().map_err(|error| format!("{error}"))?),
         ("color", Ok(text)) => {
             let unknown = |_| format!("{text:?} is none of auto, always, never");
             settings.color = Some(ColorChoice::from_str(&text, false).map_err(unknown)?);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
 use backstitch::agent_file::{AgentFileError, Problem, TomlSource};
+use backstitch::mode::AgentMode;
 use backstitch::providers::read_text;
 use serde::Serialize;
 use toml::{Table, Value};
@@ -75,6 +76,8 @@ impl Layer {
         let source = TomlSource { file: Some(path), text };
         let table: Table = source.parse().map_err(ConfigError::of_source)?;
         let mut settings: Settings = source.parse().map_err(ConfigError::of_source)?;
+        let network = table.get("sandbox").and_then(|sandbox| sandbox.get("network"));
+        settings.network = network.and_then(Value::as_bool);
         let refused = USER_ONLY.iter().find(|(key, _)| scope == Scope::Project && table.contains_key(*key));
         let checked = match refused {
             Some((key, why)) => {
@@ -104,6 +107,7 @@ impl Layer {
             ("approve", Value::from("auto")),
             ("color", Value::from("auto")),
             ("instructions", Value::from(true)),
+            ("mode", Value::from(AgentMode::default().as_str())),
             ("tools", Value::from("all")),
         ];
         let entry =

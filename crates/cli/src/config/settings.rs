@@ -7,6 +7,7 @@ use backstitch::agent_file::{
     AgentDefinition, Approve, BudgetDefinition, ModelName, ModelProvider, PriceDefinition, Problem,
     ProviderDefinition, RetryDefinition, Span, ToolChoice, check_base_url, check_providers,
 };
+use backstitch::mode::AgentMode;
 use backstitch::ports::Sandbox;
 use backstitch::stores::StoreAddress;
 use serde::Deserialize;
@@ -15,7 +16,8 @@ use toml::Value;
 use crate::terminal::ColorChoice;
 
 /// Keys that only the user may set.
-pub(super) const USER_ONLY: [(&str, &str); 5] = [
+pub(super) const USER_ONLY: [(&str, &str); 6] = [
+    ("mode", "a project cannot decide what runs without a question"),
     ("sandbox", "a project cannot decide what commands may write"),
     ("store", "a project cannot choose where sessions are stored"),
     ("rules", "a project cannot decide about approvals for good"),
@@ -36,8 +38,13 @@ pub(crate) struct Settings {
     pub(crate) store: Option<PathBuf>,
     pub(crate) tools: Option<ToolChoice>,
     pub(crate) approve: Option<ApproveSetting>,
+    /// What runs without a question.
+    pub(crate) mode: Option<AgentMode>,
     /// Limits of commands.
     pub(crate) sandbox: Option<Sandbox>,
+    /// What the table of the sandbox says about the network.
+    #[serde(skip)]
+    pub(crate) network: Option<bool>,
     pub(crate) max_turns: Option<u64>,
     pub(crate) deadline: Option<Span>,
     /// Retries of requests that failed.
@@ -153,6 +160,15 @@ impl ApproveSetting {
             "auto" => Self::Auto,
             "ask" => Self::Ask,
             names => Self::Tools(names.split(',').map(|name| name.trim().to_owned()).collect()),
+        }
+    }
+
+    /// Returns whether each call that can change something is asked about. `None` if only some tools are named.
+    pub(crate) fn asks(&self) -> Option<bool> {
+        match self {
+            Self::Auto => Some(false),
+            Self::Ask => Some(true),
+            Self::Tools(_) => None,
         }
     }
 

@@ -15,6 +15,8 @@ use crate::trust::{self, Subject, TrustState};
 pub(crate) struct NewAgent {
     pub(crate) config: Config,
     pub(crate) file: AgentFile,
+    /// Whether the settings of the project chose the file, and not the user.
+    pub(crate) is_of_project: bool,
 }
 
 /// Finds the settings and the agent file for a session in a directory. `named` is the file that the user named.
@@ -39,14 +41,15 @@ pub(crate) fn new_agent(common: &Common, named: Option<&Path>, directory: &Path)
         add_agent(&mut subject, file)?;
     }
     if trust::decide(common, &subject)? {
-        return Ok(NewAgent { config: all, file: file.unwrap_or_default() });
+        let is_of_project = explicit.is_none() && file.is_some();
+        return Ok(NewAgent { config: all, file: file.unwrap_or_default(), is_of_project });
     }
     if explicit.is_some() && is_inside {
         return Err(trust::refused(&subject, &subject.standing()?).into());
     }
     eprintln!("the settings of {} are not used, because they are not trusted", root.display());
     let file = file.filter(|_| explicit.is_some());
-    Ok(NewAgent { config: own, file: file.unwrap_or_default() })
+    Ok(NewAgent { config: own, file: file.unwrap_or_default(), is_of_project: false })
 }
 
 /// Returns the store in `.backstitch` of a directory or of one above it, if it is trusted.

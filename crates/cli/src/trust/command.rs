@@ -68,7 +68,15 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
             .lines(files.iter().map(|name| format!("  {name}")))
             .print(common);
     }
-    if ledger.directories.is_empty() && !common.json {
+    for project in &ledger.full {
+        let directory = project.path();
+        let directory = directory.to_string_lossy();
+        Report::new(&json!({"v": 1, "directory": directory, "mode": "full"}))
+            .line(&*directory)
+            .lines(["  agents may use the mode full".to_owned()])
+            .print(common);
+    }
+    if ledger.directories.is_empty() && ledger.full.is_empty() && !common.json {
         println!("nothing is trusted");
     }
     Ok(ExitCode::SUCCESS)
@@ -78,7 +86,7 @@ fn revoke(path: &Path) -> anyhow::Result<Report> {
     // A directory that is gone is revoked by its old path.
     let path = path.canonicalize().or_else(|_| std::path::absolute(path))?;
     let root = crate::project::root(&path);
-    let was_trusted = Ledger::change(|ledger| ledger.revoke(&root))?;
+    let was_trusted = Ledger::change(|ledger| ledger.revoke(&root) | ledger.revoke_full(&root))?;
     let root = root.to_string_lossy();
     let value = json!({"v": 1, "directory": root, "trusted": false, "was_trusted": was_trusted});
     let state = if was_trusted { "is trusted no more" } else { "was not trusted" };

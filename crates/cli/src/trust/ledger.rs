@@ -24,6 +24,9 @@ pub(super) struct Ledger {
     /// Addresses that keys may be sent to: scheme, host and port.
     #[serde(default)]
     pub(super) addresses: BTreeSet<String>,
+    /// Projects in which the mode `full` was confirmed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) full: Vec<Project>,
 }
 
 /// A directory, and what is trusted in it.
@@ -114,6 +117,16 @@ impl Ledger {
         let Ok(directory) = Project::at(root) else { return };
         self.revoke(root);
         self.directories.push(TrustedDirectory { directory, files: all });
+    }
+
+    /// Forgets that the mode `full` was confirmed in a project. Returns whether it was.
+    pub(super) fn revoke_full(&mut self, root: &Path) -> bool {
+        let now = Project::at(root).ok();
+        let before = self.full.len();
+        self.full.retain(|known| {
+            known.path() != root && !now.as_ref().is_some_and(|now| known.is_same(now))
+        });
+        self.full.len() != before
     }
 
     /// Removes a directory. Returns whether it was trusted.

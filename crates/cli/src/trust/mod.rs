@@ -10,6 +10,7 @@
 pub(crate) mod addresses;
 mod ask;
 mod command;
+pub(crate) mod full;
 mod ledger;
 mod subject;
 

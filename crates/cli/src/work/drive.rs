@@ -1,10 +1,12 @@
 //! `run`, `resume` and `ask`: drive a session.
 
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use backstitch::agent_file::BuiltAgent;
 use backstitch::host::{DriftPolicy, Fidelity};
+use backstitch::mode::AgentMode;
 use backstitch::ports::SandboxMode;
 use backstitch::{ResumeOptions, RuntimeError};
 use clap::{Args, ValueEnum};
@@ -17,9 +19,9 @@ use crate::common::Common;
 use crate::error::{CommandError, ErrorCode};
 use crate::history::isolated::{copy_event, copy_lines};
 use crate::look::list::tag;
-use crate::open::confinement::hide_secrets;
 use crate::open::definition::{
-    AgentFlags, ModelFlags, MovedTo, build_agent, definition_of, in_mode, pin_servers, with_served_models,
+    AgentFlags, ModelFlags, MovedTo, build_agent, change_mode, change_sandbox, definition_of, first_line,
+    pin_servers, with_served_models,
 };
 use crate::open::guarded::refuse_to_drive;
 use crate::open::{OpenStore, ensure_idle, mission, short, uncovered_paths};
@@ -65,6 +67,7 @@ impl Run {
         let (common, live) = (&driven.common, &driven.live);
         let announced = driven.announce("started");
         live.status_text(&format!("session {session} ({})", driven.definition.answerer()).into());
+        driven.show_rights();
         if let Some(opened) = &files {
             copy_lines(opened).iter().for_each(|line| live.status_text(&line.as_str().into()));
             copy_event(opened, session).into_iter().for_each(|event| live.event(event));
@@ -120,6 +123,9 @@ pub(crate) struct Resume {
     /// Accept an answer that reached its token limit as it is. Default: ask the model to continue it.
     #[arg(long)]
     accept: bool,
+    /// What runs without a question from now on: plan, ask, auto or full. It is recorded. Default: that of the session.
+    #[arg(long, value_name = "MODE", conflicts_with = "sandbox")]
+    mode: Option<AgentMode>,
     /// Files that shell commands may write from now on: workspace (and $TMPDIR), read-only (only $TMPDIR), or off (all).
     /// It is recorded. Default: that of the session; for an imported one, the stricter of its own and yours.
     #[arg(long, value_name = "MODE")]
@@ -140,9 +146,9 @@ impl Resume {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let message = self.message.map(|text| mission::of_argument("--message", text)).transpose()?;
         let session = self.session.as_deref();
+        let rights = (self.mode, self.sandbox);
         let mut opened =
-            DrivenSession::open(common, session, &self.model, &self.moved, self.sandbox, self.take_over)
-                .await?;
+            DrivenSession::open(common, session, &self.model, &self.moved, rights, self.take_over).await?;
         let id = opened.session;
         opened.fidelity = if self.strict { Fidelity::Strict } else { Fidelity::Compatible };
         let drift = self.files.map(|files| match files {
@@ -162,6 +168,7 @@ impl Resume {
         let options = opened.options(self.take_over);
         let run = opened.place.runtime.resume_with(id, &opened.built.agent, resume, options).await?;
         let announced = opened.announce("resumed");
+        opened.show_rights();
         let driven = match opened.drive(run).await {
             Ok(driven) => driven,
             Err(error) => return announced.close(Err(error)),
@@ -197,7 +204,7 @@ impl Ask {
         let text = mission::of_argument("TEXT", self.text)?;
         let session = Some(self.session.as_str());
         let mut opened =
-            DrivenSession::open(common, session, &self.model, &self.moved, None, self.take_over).await?;
+            DrivenSession::open(common, session, &self.model, &self.moved, (None, None), self.take_over).await?;
         let mission = opened.built.mission(&text)?;
         opened.open_workspace().await?;
         let options = opened.options(self.take_over);
@@ -229,7 +236,7 @@ impl DrivenSession {
         session: Option<&str>,
         model: &ModelFlags,
         moved: &MovedTo,
-        sandbox: Option<SandboxMode>,
+        (mode, sandbox): (Option<AgentMode>, Option<SandboxMode>),
         take_over: bool,
     ) -> anyhow::Result<Self> {
         let (place, session) = OpenStore::with_session(common, session).await?;
@@ -243,10 +250,14 @@ impl DrivenSession {
         }
         let is_moved = moved.apply(&mut definition)?;
         let mut is_other = is_other_model | is_moved;
-        if let Some(mode) = sandbox {
-            let mut limits = in_mode(definition.sandbox.take(), mode);
-            hide_secrets(&mut limits);
-            definition.sandbox = Some(limits);
+        if let Some(mode) = mode {
+            let here = std::env::current_dir()?;
+            let directory = definition.workspace.path.clone().unwrap_or(here);
+            change_mode(&mut definition, mode, common, &directory)?;
+            is_other = true;
+        }
+        if let Some(files) = sandbox {
+            change_sandbox(&mut definition, files);
             is_other = true;
         }
         // Limits of flags apply to an evaluation that starts now; a resumed one receives them in its resume
@@ -272,6 +283,14 @@ impl DrivenSession {
         }
         let (common, workspace, fidelity) = (common.clone(), None, Fidelity::Compatible);
         Ok(Self { common, place, definition, built, live, stopper, session, workspace, fidelity })
+    }
+
+    /// Prints what protects the session, to a person on a terminal and with `--verbose`.
+    fn show_rights(&self) {
+        let is_shown = std::io::stderr().is_terminal() && !self.common.quiet;
+        if is_shown || self.common.verbose > 0 {
+            first_line(&self.definition).into_iter().for_each(|line| self.live.status(&line));
+        }
     }
 
     async fn open_workspace(&mut self) -> anyhow::Result<()> {

@@ -114,6 +114,9 @@ fn commands_are_not_sent_to_the_model() {
         ("/resume", "nothing to resume"),
         ("/model", "/model PROVIDER:MODEL"),
         ("/model nonsense", "names no model"),
+        ("/mode", "mode full: commands are not confined; nothing is asked"),
+        ("/mode nonsense", "there is no mode \"nonsense\""),
+        ("/mode plan", "mode plan: commands write nothing"),
         ("@missing.txt", "@missing.txt cannot be attached: No such file"),
     ] {
         enter(&terminal, line, answer);

@@ -44,6 +44,8 @@ mod long_answers;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod model;
+#[cfg(target_os = "linux")]
+mod modes;
 mod moving;
 mod own_providers;
 mod panics;

@@ -190,7 +190,10 @@ for line in sys.stdin:
 ";
     let (stage, temporary) = with_temporary();
     let script = stage.write("server.py", SERVER);
-    let server = format!("[[mcp]]\nname = \"it\"\ncommand = {}", json!(["python3", script]));
+    let server = format!(
+        "[approval]\ndefault = \"auto\"\n[[mcp]]\nname = \"it\"\ncommand = {}",
+        json!(["python3", script])
+    );
     let agent = agent(&stage, &server);
     let calls = json!([{"name": "it__sew", "arguments": {}}]);
     let child = started(&stage, &agent, calls.clone());

@@ -61,8 +61,12 @@ fn agent_file(stage: &Stage, workspace: &str) -> String {
 name = "tailor"
 model = "scripted:outer.json"
 system = "You sew."
+mode = "auto"
 sandbox = "off"
 tools = ["write_file"]
+
+[approval]
+default = "auto"
 
 [workspace]
 path = "files"

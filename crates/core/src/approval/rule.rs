@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::parsed::{CommandPart, ParsedCommand, PrefixMatch, Redirection};
 use super::scope::ApprovalScope;
 use crate::extra::Extra;
+use crate::ports::CommandNeeds;
 use crate::session::Slice;
 use crate::text_form::words;
 use crate::tool_spec::asks_for_rights;
@@ -175,11 +176,12 @@ impl ApprovalRules {
                     && !prefix.is_empty()
                     && !rule.scope.is_launcher()
                     && part.matches(prefix) == PrefixMatch::Yes
+                    && gives_rights(rule, arguments)
             })
         };
         let rules: Option<Vec<_>> = command.parts().iter().map(rule_of).collect();
         let rule = (*rules?.first()?).clone();
-        let is_allowed = arguments.iter().all(|(name, value)| is_harmless(name, value))
+        let is_allowed = arguments.iter().all(|(name, value)| name == NEEDS || is_harmless(name, value))
             && command.redirections().iter().all(|file| self.allows_redirection(command, file));
         is_allowed.then_some(RuleMatch { verdict: ApprovalVerdict::Allow, rule })
     }
@@ -216,6 +218,13 @@ fn verdict_of_parts(
         return Some(rule.verdict);
     }
     matches.contains(&PrefixMatch::Perhaps).then_some(ApprovalVerdict::Ask)
+}
+
+/// Whether a rule gives a command all rights that it asks for. Those that cannot be read are not given.
+fn gives_rights(rule: &ApprovalRule, arguments: &Map<String, Value>) -> bool {
+    let given = rule.scope.needs();
+    let covers = |asked| CommandNeeds::deserialize(asked).is_ok_and(|asked| given.covers(&asked));
+    arguments.get(NEEDS).filter(|asked| asks_for_rights(asked)).is_none_or(covers)
 }
 
 /// Whether an argument beside the command cannot change what the command does.
@@ -377,7 +386,31 @@ mod tests {
     }
 
     #[test]
-    fn no_rule_allows_a_command_that_asks_for_rights() {
+    fn a_rule_allows_the_rights_that_it_names() {
+        let all = rules(&[
+            (Allow, "shell[network,read=/home/tailor/.ssh] git push"),
+            (Allow, "shell[network] git fetch"),
+        ]);
+        let shell =
+            |command: &str, needs: Value| verdict(&all, "shell", json!({"command": command, "needs": needs}));
+        let keys = json!({"network": true, "read": ["/home/tailor/.ssh/key"], "reason": "to publish"});
+        assert_eq!(shell("git push", keys.clone()), Some(Allow));
+        assert_eq!(shell("git push", json!(null)), Some(Allow));
+        assert_eq!(shell("git fetch && git push", json!({"network": true})), Some(Allow));
+        for (command, needs) in [
+            ("git fetch", keys.clone()),
+            ("git fetch && git push", keys),
+            ("git push", json!({"sockets": true})),
+            ("git push", json!({"network": "yes"})),
+            ("git push; id", json!({"network": true})),
+            ("git status", json!({"network": true})),
+        ] {
+            assert_eq!(shell(command, needs.clone()), None, "{command} {needs}");
+        }
+    }
+
+    #[test]
+    fn no_other_rule_allows_a_command_that_asks_for_rights() {
         let all = rules(&[(Allow, "shell"), (Allow, "shell git push"), (Deny, "shell rm")]);
         let shell =
             |command: &str, needs: Value| verdict(&all, "shell", json!({"command": command, "needs": needs}));

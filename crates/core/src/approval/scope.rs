@@ -1,9 +1,11 @@
 //! What a rule is about.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use super::command::CommandWords;
+use crate::ports::CommandNeeds;
 use crate::text_form::stored_as_text;
 use crate::tool_spec::{InvalidToolName, ToolName};
 
@@ -28,11 +30,13 @@ const INTERPRETERS: &[&str] = &[
 ];
 
 /// A tool, or the commands of a tool that start with certain words. As text: the name of the tool, and the
-/// words after it, as in `shell git status`.
+/// words after it, as in `shell git status`. Rights beyond the sandbox that the commands may have stand in brackets after
+/// the tool: `network`, `sockets`, `read=PATH` and `write=PATH`, as in `shell[network] git push`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ApprovalScope {
     tool: ToolName,
     prefix: Vec<String>,
+    needs: CommandNeeds,
 }
 
 stored_as_text!(ApprovalScope, "a string");
@@ -52,19 +56,42 @@ pub enum InvalidScope {
         /// The words.
         words: String,
     },
+    /// What stands in brackets is not a list of rights.
+    #[error(
+        "{rights:?} is not a list of rights: write network, sockets, read=PATH and write=PATH, with absolute paths, separated by commas"
+    )]
+    Rights {
+        /// The text in the brackets.
+        rights: String,
+    },
+    /// Rights are named for all commands of a tool.
+    #[error("rights are allowed to certain commands: write their first words after the brackets")]
+    RightsOfAll,
 }
 
 impl ApprovalScope {
     /// Creates the scope of all calls of a tool.
     pub fn of_tool(tool: ToolName) -> Self {
-        Self { tool, prefix: Vec::new() }
+        Self { tool, prefix: Vec::new(), needs: CommandNeeds::default() }
     }
 
     /// Creates the scope of the commands of a tool that start with the first `count` words of a command.
     /// Returns `None` if there are none.
     pub fn of_command(tool: ToolName, words: &CommandWords, count: usize) -> Option<Self> {
         let prefix: Vec<_> = words.as_slice().iter().take(count).cloned().collect();
-        (!prefix.is_empty()).then_some(Self { tool, prefix })
+        (!prefix.is_empty()).then_some(Self { tool, prefix, needs: CommandNeeds::default() })
+    }
+
+    /// Adds rights beyond their sandbox that the commands may have. Returns `None` if a rule cannot name them, such as a path
+    /// with a comma, or rights of all calls of a tool.
+    pub fn with_needs(self, needs: CommandNeeds) -> Option<Self> {
+        let has_name = |path: &PathBuf| {
+            let text = path.to_str().filter(|text| text.trim() == *text && !text.contains([',', ']']));
+            text.is_some() && path.is_absolute()
+        };
+        let has_names = needs.read.iter().chain(&needs.write).all(has_name);
+        let is_fine = has_names && (needs.is_empty() || !self.prefix.is_empty());
+        is_fine.then(|| Self { needs: CommandNeeds { reason: String::new(), ..needs }, ..self })
     }
 
     /// The name of the tool.
@@ -75,6 +102,11 @@ impl ApprovalScope {
     /// The first words of the commands; empty for all calls of the tool.
     pub fn prefix(&self) -> &[String] {
         &self.prefix
+    }
+
+    /// The rights beyond their sandbox that the commands may have. Only a rule that allows has a use for them.
+    pub fn needs(&self) -> &CommandNeeds {
+        &self.needs
     }
 
     /// Whether the words start or end with a program that runs whatever follows, such as `sh` or `env`, or
@@ -105,6 +137,9 @@ fn name_of(word: &str) -> &str {
 impl fmt::Display for ApprovalScope {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.tool.as_str())?;
+        if !self.needs.is_empty() {
+            write!(formatter, "[{}]", rights_text(&self.needs))?;
+        }
         for word in &self.prefix {
             // A word of a plain command has at most one kind of quotes, or is quoted in pieces.
             let quoted = shlex::try_quote(word).map_err(|_| fmt::Error)?;
@@ -119,15 +154,50 @@ impl FromStr for ApprovalScope {
 
     fn from_str(text: &str) -> Result<Self, InvalidScope> {
         let text = text.trim();
-        let (tool, words) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        let end = text.find(|mark: char| mark.is_whitespace() || mark == '[').unwrap_or(text.len());
+        let (tool, rest) = text.split_at(end);
         let tool = ToolName::new(tool)?;
+        let (needs, words) = match rest.strip_prefix('[') {
+            None => (CommandNeeds::default(), rest),
+            Some(rest) => {
+                let unknown = || InvalidScope::Rights { rights: rest.to_owned() };
+                let (rights, words) = rest.split_once(']').ok_or_else(unknown)?;
+                (rights_of(rights).ok_or_else(unknown)?, words)
+            }
+        };
         if words.trim().is_empty() {
-            return Ok(Self::of_tool(tool));
+            return if needs.is_empty() { Ok(Self::of_tool(tool)) } else { Err(InvalidScope::RightsOfAll) };
         }
         let prefix = CommandWords::parse(words);
         let prefix = prefix.ok_or_else(|| InvalidScope::Words { words: words.trim().to_owned() })?;
-        Ok(Self { tool, prefix: prefix.as_slice().to_vec() })
+        Ok(Self { tool, prefix: prefix.as_slice().to_vec(), needs })
     }
+}
+
+/// Parses rights that are separated by commas. `None` if one is unknown, or there are none.
+fn rights_of(text: &str) -> Option<CommandNeeds> {
+    let mut needs = CommandNeeds::default();
+    for right in text.split(',').map(str::trim) {
+        let path = |path: &str| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
+        match right.split_once('=') {
+            None if right == "network" => needs.network = true,
+            None if right == "sockets" => needs.sockets = true,
+            Some(("read", below)) => needs.read.push(path(below)?),
+            Some(("write", below)) => needs.write.push(path(below)?),
+            _ => return None,
+        }
+    }
+    Some(needs)
+}
+
+/// The opposite of [`rights_of`].
+fn rights_text(needs: &CommandNeeds) -> String {
+    let CommandNeeds { network, sockets, read, write, reason: _ } = needs;
+    let words = [(*network, "network"), (*sockets, "sockets")];
+    let words = words.into_iter().filter_map(|(is_set, word)| is_set.then(|| word.to_owned()));
+    let read = read.iter().map(|path| format!("read={}", path.display()));
+    let write = write.iter().map(|path| format!("write={}", path.display()));
+    words.chain(read).chain(write).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]
@@ -135,8 +205,34 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_scope_takes_the_rights_that_it_can_name() {
+        let scope = |text: &str| text.parse::<ApprovalScope>().unwrap();
+        let needs = |path: &str| CommandNeeds {
+            network: true,
+            read: vec![path.into()],
+            reason: "to publish".to_owned(),
+            ..CommandNeeds::default()
+        };
+        let widened = scope("shell git push").with_needs(needs("/home/tailor/.ssh")).unwrap();
+        assert_eq!(widened.to_string(), "shell[network,read=/home/tailor/.ssh] git push");
+        assert_eq!(widened.to_string().parse::<ApprovalScope>().unwrap(), widened);
+        for path in ["keys", "/a,b", "/a]b", "/a "] {
+            assert_eq!(scope("shell git push").with_needs(needs(path)), None, "{path:?}");
+        }
+        assert_eq!(scope("shell").with_needs(needs("/keys")), None);
+        assert_eq!(scope("shell").with_needs(CommandNeeds::default()), Some(scope("shell")));
+    }
+
+    #[test]
     fn a_scope_reads_as_it_is_written() {
-        for text in ["shell", "shell git status", "shell git commit -m 'two words'", "my-tool cargo test"] {
+        for text in [
+            "shell",
+            "shell git status",
+            "shell git commit -m 'two words'",
+            "my-tool cargo test",
+            "shell[network] git push",
+            "shell[network,sockets,read=/home/a b/.ssh,write=/cache] git push",
+        ] {
             let scope: ApprovalScope = text.parse().unwrap();
             assert_eq!(scope.to_string(), text);
             let json = serde_json::to_string(&scope).unwrap();
@@ -145,7 +241,19 @@ mod tests {
         let quoted: ApprovalScope = r#"shell echo "it's" 'say "so"'"#.parse().unwrap();
         assert_eq!(quoted.to_string().parse::<ApprovalScope>().unwrap(), quoted);
         assert_eq!(" shell   git  status ".parse::<ApprovalScope>().unwrap().to_string(), "shell git status");
-        for text in ["", "a.b", "shell git; id", "shell $HOME", "shell a|b", "shell 'open"] {
+        for text in [
+            "",
+            "a.b",
+            "shell git; id",
+            "shell $HOME",
+            "shell a|b",
+            "shell 'open",
+            "shell[network]",
+            "shell[] git push",
+            "shell[all] git push",
+            "shell[read=.ssh] git push",
+            "shell[network git push",
+        ] {
             assert!(text.parse::<ApprovalScope>().is_err(), "{text}");
         }
     }

@@ -13,10 +13,13 @@ mod rights;
 
 pub use rights::{AgentRights, RightsChoice};
 
+use serde_json::{Map, Value};
+
 use crate::approval::ApprovalVerdict;
 use crate::journal::Effect;
-use crate::ports::Sandbox;
+use crate::ports::{Sandbox, SandboxSockets};
 use crate::text_form::words;
+use crate::tool_spec::{CommandLimit, ResourceUse, ToolSpec, WorkspaceUse};
 
 words! {
     /// What an agent may do without a question. The order is from the strictest to the most open.
@@ -37,10 +40,30 @@ words! {
 /// What a call can do, as far as a mode distinguishes calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallKind {
-    /// A command in the sandbox of the mode, without further rights.
+    /// A command in a sandbox that lets it change nothing but a temporary directory.
+    ReadingCommand,
+    /// A command in a sandbox, without further rights.
     ConfinedCommand,
+    /// A command that asks for rights beyond its sandbox.
+    WideCommand,
+    /// A call that changes only the state of the session, such as its plan.
+    OwnState,
     /// Any other call, with the effect of its tool.
     Other(Effect),
+}
+
+impl CallKind {
+    /// Returns the kind of a call of this tool.
+    pub fn of(tool: &ToolSpec, arguments: &Map<String, Value>) -> Self {
+        let uses_nothing = tool.workspace != WorkspaceUse::Write && tool.resources != ResourceUse::Write;
+        match tool.commands {
+            _ if tool.asks_for_rights(arguments) => Self::WideCommand,
+            Some(CommandLimit::Nothing) if tool.effect <= Effect::Workspace => Self::ReadingCommand,
+            Some(_) => Self::ConfinedCommand,
+            None if tool.effect == Effect::Workspace && uses_nothing => Self::OwnState,
+            None => Self::Other(tool.effect),
+        }
+    }
 }
 
 impl AgentMode {
@@ -74,19 +97,30 @@ impl AgentMode {
         self != Self::Full
     }
 
-    /// Returns what happens to a call that no rule decides.
+    /// Returns the sandbox of commands in this mode, if the agent has this one otherwise. Only `plan` limits it further, so
+    /// that a session has its own sandbox again when it leaves that mode.
+    pub fn limit(self, sandbox: &Sandbox) -> Sandbox {
+        if self != Self::Plan {
+            return sandbox.clone();
+        }
+        let sockets = sandbox.allowed_sockets().min(SandboxSockets::Inside);
+        let kept = Sandbox { write: Vec::new(), missing: None, terminals: false, ..sandbox.clone() };
+        Sandbox { mode: self.sandbox().mode, network: false, sockets: Some(sockets), ..kept }
+    }
+
+    /// Returns what happens to a call that no rule decides. Rules do not allow what is denied here.
     pub fn verdict(self, call: CallKind) -> ApprovalVerdict {
         let only_reads = matches!(call, CallKind::Other(effect) if effect.only_reads());
-        match self {
+        match (self, call) {
             _ if only_reads => ApprovalVerdict::Allow,
-            Self::Full => ApprovalVerdict::Allow,
-            Self::Ask => ApprovalVerdict::Ask,
-            Self::Plan if call == CallKind::ConfinedCommand => ApprovalVerdict::Allow,
-            Self::Plan => ApprovalVerdict::Deny,
-            Self::Auto => match call {
-                CallKind::ConfinedCommand | CallKind::Other(Effect::Workspace) => ApprovalVerdict::Allow,
-                CallKind::Other(_) => ApprovalVerdict::Ask,
-            },
+            (Self::Full, _) | (_, CallKind::OwnState) => ApprovalVerdict::Allow,
+            (Self::Ask, _) => ApprovalVerdict::Ask,
+            (Self::Plan | Self::Auto, CallKind::ReadingCommand) => ApprovalVerdict::Allow,
+            (Self::Plan, _) => ApprovalVerdict::Deny,
+            (Self::Auto, CallKind::ConfinedCommand | CallKind::Other(Effect::Workspace)) => {
+                ApprovalVerdict::Allow
+            }
+            (Self::Auto, CallKind::WideCommand | CallKind::Other(_)) => ApprovalVerdict::Ask,
         }
     }
 
@@ -120,7 +154,8 @@ impl std::str::FromStr for AgentMode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ports::{SandboxMode, SandboxSockets};
+    use crate::ports::SandboxMode;
+    use crate::tool_spec::ToolName;
 
     #[test]
     fn names_are_read_back() {
@@ -160,18 +195,52 @@ mod tests {
         use ApprovalVerdict::{Allow, Ask, Deny};
         let kinds = [
             CallKind::Other(Effect::Pure),
+            CallKind::OwnState,
+            CallKind::ReadingCommand,
             CallKind::ConfinedCommand,
+            CallKind::WideCommand,
             CallKind::Other(Effect::Workspace),
             CallKind::Other(Effect::Idempotent),
             CallKind::Other(Effect::External),
         ];
         for (mode, verdicts) in [
-            (AgentMode::Plan, [Allow, Allow, Deny, Deny, Deny]),
-            (AgentMode::Ask, [Allow, Ask, Ask, Ask, Ask]),
-            (AgentMode::Auto, [Allow, Allow, Allow, Ask, Ask]),
-            (AgentMode::Full, [Allow, Allow, Allow, Allow, Allow]),
+            (AgentMode::Plan, [Allow, Allow, Allow, Deny, Deny, Deny, Deny, Deny]),
+            (AgentMode::Ask, [Allow, Allow, Ask, Ask, Ask, Ask, Ask, Ask]),
+            (AgentMode::Auto, [Allow, Allow, Allow, Allow, Ask, Allow, Ask, Ask]),
+            (AgentMode::Full, [Allow; 8]),
         ] {
             assert_eq!(kinds.map(|kind| mode.verdict(kind)), verdicts, "{mode}");
+        }
+    }
+
+    #[test]
+    fn the_kind_of_a_call_follows_from_its_tool_and_its_arguments() {
+        let mut tool = ToolSpec::new(ToolName::new("shell").unwrap(), "Runs a command.");
+        let kind = |tool: &ToolSpec, arguments: Value| CallKind::of(tool, arguments.as_object().unwrap());
+        let none = || serde_json::json!({});
+        assert_eq!(kind(&tool, none()), CallKind::Other(Effect::External));
+        tool.effect = Effect::Workspace;
+        assert_eq!(kind(&tool, none()), CallKind::Other(Effect::Workspace));
+        let plan = ToolSpec { workspace: WorkspaceUse::None, ..tool.clone() };
+        assert_eq!(kind(&plan, none()), CallKind::OwnState);
+        let confined = ToolSpec { commands: Some(CommandLimit::Workspace), ..tool.clone() };
+        assert_eq!(kind(&confined, none()), CallKind::ConfinedCommand);
+        let reading = ToolSpec { commands: Some(CommandLimit::Nothing), ..tool };
+        assert_eq!(kind(&reading, none()), CallKind::ReadingCommand);
+        let open = ToolSpec { effect: Effect::External, ..reading.clone() };
+        assert_eq!(kind(&open, none()), CallKind::ConfinedCommand, "it declares more");
+        let asking = ToolSpec { rights_argument: Some("needs".to_owned()), ..reading };
+        assert_eq!(kind(&asking, serde_json::json!({"needs": {"network": true}})), CallKind::WideCommand);
+    }
+
+    #[test]
+    fn plan_limits_every_sandbox_and_the_other_modes_none() {
+        let own = Sandbox::workspace().write("/cache").hide("/keys").with_terminals();
+        let limited = AgentMode::Plan.limit(&own);
+        assert_eq!(limited, AgentMode::Plan.sandbox().hide("/keys"));
+        assert!(AgentMode::Plan.limit(&Sandbox::off()).keeps_effects_inside());
+        for mode in [AgentMode::Ask, AgentMode::Auto, AgentMode::Full] {
+            assert_eq!(mode.limit(&own), own, "{mode}");
         }
     }
 

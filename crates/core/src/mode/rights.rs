@@ -14,6 +14,7 @@ use crate::ports::{Sandbox, SandboxMode, SandboxSockets};
 /// |---|---|---|---|
 /// | given | | | the rights of the mode |
 /// | given | given | | the mode, with this sandbox |
+/// | `full` | not `off` | | `auto`, with this sandbox |
 /// | | `off` | not `ask` | `full` |
 /// | | `off` | `ask` | `ask`, and commands are not confined |
 /// | | other or none | `ask` | `ask` |
@@ -70,15 +71,20 @@ impl RightsChoice {
             (Some(_), _) | (None, Some(false)) => AgentMode::Auto,
             (None, None) => AgentMode::default_of(confines),
         });
+        // Nothing is confined in `full`, so a sandbox asks for less than that.
+        if mode == AgentMode::Full && sandbox.is_some_and(|kept| kept != SandboxMode::Off) {
+            mode = AgentMode::Auto;
+        }
         // A person who asks for questions gets them in every mode that would ask less.
         if asks == Some(true) && mode > AgentMode::Ask {
             mode = AgentMode::Ask;
         }
+        if asks == Some(false) && mode == AgentMode::Ask {
+            mode = AgentMode::Auto;
+        }
         let mut limits = mode.sandbox();
         match sandbox {
             Some(SandboxMode::Off) => limits = Sandbox::off(),
-            // Limits of files with `full`: the other limits of a sandbox come with it, unless they are set too.
-            Some(kept) if limits.is_off() => limits = Sandbox { mode: kept, ..AgentMode::Auto.sandbox() },
             Some(kept) => limits.mode = kept,
             None => {}
         }
@@ -150,8 +156,9 @@ mod tests {
             (choice(Some(Plan), None, Some(true), None), Plan, Sandbox::read_only()),
             (choice(Some(Plan), None, None, Some(true)), Plan, Sandbox::read_only().without_network()),
             (choice(Some(Full), None, None, None), Full, Sandbox::off()),
-            (choice(Some(Full), Some(Workspace), None, None), Full, quiet.clone()),
+            (choice(Some(Full), Some(Workspace), None, None), Auto, quiet.clone()),
             (choice(Some(Full), None, None, Some(true)), Ask, quiet.clone()),
+            (choice(Some(Ask), None, None, Some(false)), Auto, quiet.clone()),
         ] {
             let text = format!("{given:?}");
             assert_eq!(given.resolve(true), AgentRights { mode, sandbox }, "{text}");

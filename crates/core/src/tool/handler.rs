@@ -18,7 +18,7 @@ use crate::message::OptionResult;
 use crate::ports::BoxFuture;
 use crate::session::BoxError;
 use crate::tool_spec::ResourceUse;
-use crate::tool_spec::{Approval, ToolExample, ToolSpec, WorkspaceUse};
+use crate::tool_spec::{Approval, CommandLimit, ToolExample, ToolSpec, WorkspaceUse};
 use crate::tool_spec::{InvalidToolName, ToolName};
 
 /// Result of a tool's code.
@@ -187,6 +187,20 @@ impl ToolBuilder {
     #[must_use]
     pub fn needs_approval(mut self) -> Self {
         self.spec.approval = Approval::Needed;
+        self
+    }
+
+    /// Lets calls run without approval, also in a mode of the agent that would ask.
+    #[must_use]
+    pub fn waives_approval(mut self) -> Self {
+        self.spec.approval = Approval::Waived;
+        self
+    }
+
+    /// Declares that the tool runs commands in a sandbox, and what they may change.
+    #[must_use]
+    pub fn commands(mut self, limit: impl Into<Option<CommandLimit>>) -> Self {
+        self.spec.commands = limit.into();
         self
     }
 

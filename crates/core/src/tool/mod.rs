@@ -22,5 +22,5 @@ pub use inspection::{CallInspection, InspectionMoment};
 pub use result::{ToolResult, ToolStatus, ValueInContext};
 
 pub use crate::tool_spec::{
-    Approval, InvalidToolName, ResourceUse, ToolExample, ToolName, ToolSpec, WorkspaceUse,
+    Approval, CommandLimit, InvalidToolName, ResourceUse, ToolExample, ToolName, ToolSpec, WorkspaceUse,
 };

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use name::{InvalidToolName, ToolName};
-pub use rights::asks_for_rights;
+pub use rights::{CommandLimit, asks_for_rights};
 
 use crate::digest::Digest;
 use crate::journal::Effect;
@@ -64,9 +64,11 @@ impl ResourceUse {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Approval {
-    /// Calls run without approval.
+    /// Calls run without approval, unless the mode of the agent asks.
     #[default]
     NotNeeded,
+    /// Calls run without approval, also in a mode that would ask. What a mode refuses stays refused.
+    Waived,
     /// A person has to approve each call.
     Needed,
 }
@@ -109,6 +111,10 @@ pub struct ToolSpec {
     /// has to approve it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rights_argument: Option<String>,
+    /// What its commands may change, if it runs commands in a sandbox. Modes treat them apart from other tools, because the
+    /// sandbox holds them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commands: Option<CommandLimit>,
     /// Time limit of a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
@@ -130,6 +136,7 @@ impl ToolSpec {
             resources: ResourceUse::default(),
             approval: Approval::default(),
             rights_argument: None,
+            commands: None,
             timeout: None,
             examples: Vec::new(),
         }

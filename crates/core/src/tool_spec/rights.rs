@@ -1,6 +1,17 @@
-//! Calls that ask for more rights than their tool has.
+//! What the commands of a tool may write, and calls that ask for more rights than their tool has.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+/// What commands in a sandbox may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CommandLimit {
+    /// The workspace, and further paths that the sandbox names.
+    Workspace,
+    /// Nothing but a temporary directory, also not over a network. The system enforces it.
+    Nothing,
+}
 
 /// Returns whether the value of an argument asks for rights. Everything that is not clearly empty does: an object may
 /// hold a `reason`, and otherwise only `false`, empty lists and nothing.

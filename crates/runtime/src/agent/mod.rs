@@ -4,6 +4,7 @@ mod backoff;
 mod build;
 mod fallback;
 mod mission;
+mod mode;
 mod sub_agent;
 
 use std::collections::BTreeMap;
@@ -31,6 +32,7 @@ pub use backoff::Backoff;
 pub use build::AgentEngine;
 pub use fallback::{Fallback, FallbackReason};
 pub use mission::{DriftPolicy, Fidelity, Mission, ResumeOptions};
+use mode::ModeChoice;
 pub(crate) use sub_agent::MissionProblem;
 pub use sub_agent::SubAgent;
 
@@ -110,6 +112,7 @@ pub struct Agent {
     pub secrets: Secrets,
     /// Rules about calls of its tools and those of its sub-agents, such as the lasting ones of a user.
     pub approval_rules: ApprovalRules,
+    mode: ModeChoice,
     /// Replaces the default loop of calls.
     machinery: Option<Arc<dyn MachineFactory>>,
     /// Shortens the conversation that the policy sees. `None` shows all of it.
@@ -178,6 +181,7 @@ impl Agent {
             tools: Tools::default(),
             secrets: Secrets::default(),
             approval_rules: ApprovalRules::default(),
+            mode: ModeChoice::default(),
             machinery: None,
             compression: None,
             budget: None,

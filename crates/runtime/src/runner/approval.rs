@@ -2,11 +2,12 @@
 
 use backstitch_core::approval::{ApprovalRule, ApprovalRules, ApprovalVerdict, RuleMatch};
 use backstitch_core::journal::{ApprovalSubject, CoveredDigests, Decision, PauseReason, PauseResolved};
-use backstitch_core::tool::{CallInspection, InspectionMoment, Tool, ToolError};
+use backstitch_core::tool::{CallInspection, InspectionMoment, Tool, ToolError, Approval};
 use serde_json::{Map, Value};
-
 use super::request::{CallOutcome, CallRequest};
 use super::{ToolRunner, paused};
+use backstitch_core::mode::{AgentMode, CallKind};
+use crate::agent::SubAgent;
 use crate::error::Result;
 use crate::live::LiveSession;
 
@@ -34,6 +35,30 @@ impl ApprovalNeed {
 }
 
 impl ToolRunner {
+    /// Returns what a call needs. What the mode of the agent refuses is refused, whatever the rules say; otherwise the rules
+    /// decide, and without a rule for the call, its tool and the mode.
+    pub(super) fn need(
+        &self,
+        rules: &ApprovalRules,
+        tool: &Tool,
+        arguments: &Map<String, Value>,
+    ) -> ApprovalNeed {
+        let spec = &tool.spec;
+        // The calls of a sub-agent are judged one by one.
+        let mode = self.mode.filter(|_| SubAgent::behind(tool).is_none());
+        let verdict = mode.map(|mode| mode.verdict(CallKind::of(spec, arguments)));
+        if let (Some(mode), Some(ApprovalVerdict::Deny)) = (mode, verdict) {
+            return ApprovalNeed::Denied(refusal(mode));
+        }
+        let asks_for_rights = mode != Some(AgentMode::Full) && spec.asks_for_rights(arguments);
+        let asks = match spec.approval {
+            Approval::Needed => true,
+            Approval::NotNeeded => verdict == Some(ApprovalVerdict::Ask),
+            Approval::Waived => false,
+        };
+        ApprovalNeed::of(rules, tool.name().as_str(), arguments, asks || asks_for_rights)
+    }
+
     /// Returns the text for the model if a rule denies a call.
     pub(crate) async fn denial_of(
         &self,
@@ -112,6 +137,14 @@ pub(crate) fn decision_of(found: &RuleMatch) -> Option<(Decision, String)> {
         ApprovalVerdict::Ask => return None,
     };
     Some((decision, PauseResolved::rule_author(&found.rule)))
+}
+
+/// Returns the text for the model about a call that the mode of its agent refuses.
+fn refusal(mode: AgentMode) -> String {
+    format!(
+        "this call was not run: in the mode {mode}, only tools that change nothing run, and commands that write nothing and \
+         ask for no further rights; describe what you would do instead"
+    )
 }
 
 /// Returns the text for the model about a call that a rule denies.

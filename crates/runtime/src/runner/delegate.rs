@@ -43,6 +43,7 @@ impl ToolRunner {
             adapter: agent.policy.name().to_string(),
             secrets: agent.all_secrets(),
             rules: agent.approval_rules.clone(),
+            mode: agent.current_mode(),
             caller: Some(Arc::new(Caller { agent, drive })),
             saver,
             ..self
@@ -92,6 +93,7 @@ impl ToolRunner {
         let own = std::mem::take(&mut agent.approval_rules);
         let rules = boxed(|| rules_of(&self.live, &self.rules)).await?;
         agent.approval_rules = rules.and(own.iter().cloned());
+        agent.limit_mode(self.mode);
         let mut started = match self.start(tool, call, arguments, hold, &waiter).await {
             Ok(Ok(started)) => started,
             Ok(Err(unstarted)) => return Ok(unstarted),

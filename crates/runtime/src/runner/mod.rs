@@ -28,8 +28,9 @@ use backstitch_core::budget::{Amounts, Limits};
 use backstitch_core::execution::CallResources;
 use backstitch_core::journal::{PauseReason, SessionPaused, WorkspaceRevision};
 use backstitch_core::message::{Arguments, Retry};
+use backstitch_core::mode::AgentMode;
 use backstitch_core::secrets::Secrets;
-use backstitch_core::tool::{Approval, Tool};
+use backstitch_core::tool::Tool;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -96,6 +97,8 @@ pub struct ToolRunner {
     secrets: Secrets,
     /// Apply in addition to those of the session.
     rules: ApprovalRules,
+    /// What runs without a question, and what is refused. `None` leaves that to the tools.
+    mode: Option<AgentMode>,
     caller: Option<Arc<Caller>>,
     saver: Option<Arc<Saver>>,
 }
@@ -154,6 +157,7 @@ impl ToolRunner {
             cancel: CancellationToken::new(),
             secrets: Secrets::default(),
             rules: ApprovalRules::default(),
+            mode: None,
             caller: None,
             saver: None,
         }
@@ -242,8 +246,7 @@ impl ToolRunner {
         }
         // Rules are judged before each attempt, since they may be newer than an attempt that was interrupted.
         let rules = boxed(|| rules_of(&self.live, &self.rules)).await?;
-        let asks = tool.spec.approval == Approval::Needed || tool.spec.asks_for_rights(&arguments);
-        let need = ApprovalNeed::of(&rules, tool.name().as_str(), &arguments, asks);
+        let need = self.need(&rules, &tool, &arguments);
         // A child session of a denied call was rolled back before its call is resumed.
         if let ApprovalNeed::Denied(message) = need {
             return boxed(|| self.deny(&call, message)).await;

@@ -11,7 +11,9 @@ use backstitch_core::approval::{
 use backstitch_core::code::ErrorCode;
 use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{Decision, Effect, PauseReason, RecordBody};
-use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
+use backstitch_core::mode::AgentMode;
+use backstitch_core::ports::CommandNeeds;
+use backstitch_core::tool::{CommandLimit, Tool, ToolResult, WorkspaceUse};
 use backstitch_runtime::{
     Agent, DriveOutcome, PointSpec, Runtime, SessionOptions, SubAgent, WaitingCall, call_arguments, describe,
 };
@@ -501,4 +503,115 @@ async fn a_decision_that_does_not_fit_is_made_once() {
     let outcome = run.deciding(&agent, decide).await.unwrap();
     assert!(matches!(outcome, DriveOutcome::Paused { .. }), "{outcome:?}");
     assert_eq!((asked, ran.load(Ordering::SeqCst)), (1, 0));
+}
+
+/// Tools of each kind that a mode distinguishes, by name. None of them declares that it needs approval.
+fn kinds(ran: &Arc<AtomicUsize>) -> Vec<Tool> {
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Rights {
+        #[serde(default)]
+        needs: Option<CommandNeeds>,
+    }
+    let tool = |name: &str, effect: Effect, commands: Option<CommandLimit>| {
+        let ran = ran.clone();
+        let builder = Tool::builder(name, "Does something.").unwrap().effect(effect).commands(commands);
+        let builder = builder.workspace(if effect == Effect::Pure {
+            WorkspaceUse::None
+        } else {
+            WorkspaceUse::Write
+        });
+        builder.rights_argument("needs").handler(move |_, rights: Rights| {
+            ran.fetch_add(1, Ordering::SeqCst);
+            async move { Ok(ToolResult::ok(format!("with {:?}", rights.needs))) }
+        })
+    };
+    vec![
+        tool("look", Effect::Pure, None),
+        tool("inspect", Effect::Workspace, Some(CommandLimit::Nothing)),
+        tool("build", Effect::Workspace, Some(CommandLimit::Workspace)),
+        tool("write", Effect::Workspace, None),
+        tool("send", Effect::External, None),
+    ]
+}
+
+/// Makes one call in a mode. Returns whether it waits for a person, and the result that the model got otherwise.
+async fn call_in(
+    mode: impl Into<Option<AgentMode>>,
+    call: (&str, serde_json::Value),
+    rules: ApprovalRules,
+) -> (bool, String) {
+    let ran = Arc::new(AtomicUsize::new(0));
+    let replies = vec![reply("", &[call]), reply("done", &[])];
+    let agent = scripted(replies).tools(kinds(&ran)).mode(mode).approval_rules(rules);
+    let runtime = runtime();
+    let (session, ended) = driven(&runtime, &agent).await;
+    let waits = matches!(ended, DriveOutcome::Paused { reason: PauseReason::Approval, .. });
+    let result = results(&runtime, session).await.pop().unwrap_or_default();
+    let has_run = ran.load(Ordering::SeqCst) == 1;
+    assert_eq!(has_run, !waits && !result.contains("was not run"), "{ended:?} {result}");
+    (waits, result)
+}
+
+#[tokio::test]
+async fn a_mode_runs_asks_and_refuses() {
+    use AgentMode::{Ask, Auto, Full, Plan};
+    let wide = json!({"needs": {"network": true}});
+    let calls = [
+        ("look", json!({})),
+        ("inspect", json!({})),
+        ("build", json!({})),
+        ("write", json!({})),
+        ("send", json!({})),
+        ("build", wide.clone()),
+        ("inspect", wide),
+    ];
+    // What happens to each of the calls: it runs, is asked about, or is refused.
+    for (mode, expected) in [(Plan, "rrxxxxx"), (Ask, "raaaaaa"), (Auto, "rrrraaa"), (Full, "rrrrrrr")] {
+        let mut found = String::new();
+        for call in &calls {
+            let (waits, result) = call_in(mode, call.clone(), ApprovalRules::default()).await;
+            let is_refused = result.contains("in the mode plan");
+            found.push(if waits { 'a' } else if is_refused { 'x' } else { 'r' });
+        }
+        assert_eq!(found, expected, "{mode}");
+    }
+}
+
+#[tokio::test]
+async fn a_rule_allows_what_a_mode_asks_about_and_not_what_it_refuses() {
+    let rules = || [rule(ApprovalVerdict::Allow, "send")].into_iter().collect::<ApprovalRules>();
+    let (waits, _) = call_in(AgentMode::Auto, ("send", json!({})), rules()).await;
+    assert!(!waits);
+    let (waits, result) = call_in(AgentMode::Plan, ("send", json!({})), rules()).await;
+    assert!(!waits && result.contains("was not run"), "{result}");
+}
+
+#[tokio::test]
+async fn an_agent_with_commands_asks_before_what_leaves_the_sandbox_by_default() {
+    let ran = Arc::new(AtomicUsize::new(0));
+    let replies = || vec![reply("", &[("send", json!({}))]), reply("done", &[])];
+    let default = scripted(replies()).tools(kinds(&ran));
+    assert!(matches!(default.current_mode(), Some(AgentMode::Auto | AgentMode::Ask)));
+    let (_, ended) = driven(&runtime(), &default).await;
+    assert!(matches!(ended, DriveOutcome::Paused { reason: PauseReason::Approval, .. }), "{ended:?}");
+    // An agent without commands asks what its tools declare, and so does one without a mode.
+    let send = || kinds(&ran).pop().unwrap();
+    for agent in [scripted(replies()).tools([send()]), scripted(replies()).tools(kinds(&ran)).mode(None)] {
+        assert_eq!(agent.current_mode(), None);
+        let (_, ended) = driven(&runtime(), &agent).await;
+        assert_eq!(ended.answer().unwrap().text, "done");
+    }
+}
+
+#[tokio::test]
+async fn a_sub_agent_is_bound_by_the_mode_of_its_caller() {
+    let ran = Arc::new(AtomicUsize::new(0));
+    let inner = scripted(vec![reply("", &[("write", json!({}))]), reply("refused", &[])]);
+    let inner = inner.tools(kinds(&ran)).mode(AgentMode::Full);
+    let child = SubAgent::new("delegate", "Does it.", inner).unwrap();
+    let outer = vec![reply("", &[("delegate", json!({"mission": "write"}))]), reply("done", &[])];
+    let agent = scripted(outer).tools([child]).mode(AgentMode::Plan);
+    let (_, ended) = driven(&runtime(), &agent).await;
+    assert_eq!(ended.answer().unwrap().text, "done", "the call of the sub-agent itself is not refused");
+    assert_eq!(ran.load(Ordering::SeqCst), 0);
 }

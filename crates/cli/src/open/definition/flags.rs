@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use backstitch::agent_file::{AgentDefinition, BudgetDefinition, ModelName, Span};
-use backstitch::ports::SandboxMode;
+use backstitch::mode::{AgentMode, RightsChoice};
+use backstitch::ports::{SandboxMode, SandboxSockets};
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
 
 use super::building::switch_model;
+use crate::config::ApproveSetting;
 use crate::trust::addresses;
 use crate::usage;
 
@@ -112,9 +114,14 @@ pub(crate) struct AgentFlags {
     /// all.
     #[arg(long, value_name = "NAMES")]
     pub(super) tools: Option<String>,
-    /// Calls that need the approval of a person: auto (none), ask (every call that can change something), or
-    /// names of tools separated by commas. Default: that of the agent file, else auto, and ask where the system cannot
-    /// confine commands.
+    /// What runs without a question: plan (only what changes nothing), ask (you are asked before each change and each
+    /// command), auto (you are asked before what leaves the sandbox), or full (nothing is asked or confined; confirmed once for
+    /// a project). The following options change single rights of it. Default: that of the agent file, else auto, and ask
+    /// where the system cannot confine commands.
+    #[arg(long, value_name = "MODE")]
+    pub(super) mode: Option<AgentMode>,
+    /// Calls that need the approval of a person: auto (as in the mode auto), ask (every call that can change something), or
+    /// names of tools separated by commas. Default: what the mode asks about.
     #[arg(long, value_name = "WHICH")]
     pub(super) approve: Option<String>,
     /// Possible effects of shell commands. Default: external.
@@ -124,8 +131,8 @@ pub(crate) struct AgentFlags {
     /// Default: that of the agent file, else workspace.
     #[arg(long, value_name = "MODE")]
     pub(super) sandbox: Option<SandboxMode>,
-    /// Whether shell commands may use the network. Default: that of the agent file, else off, and on with
-    /// an engine or MCP servers.
+    /// Whether shell commands may use the network. Default: that of the agent file, else off, and on with an engine. MCP
+    /// servers have their own.
     #[arg(long, value_enum)]
     pub(super) network: Option<Network>,
     /// Sockets of other programs on this machine that shell commands may reach. Default: that of the agent file, else
@@ -142,6 +149,29 @@ pub(crate) struct AgentFlags {
     /// off.
     #[arg(long)]
     pub(super) isolated: bool,
+}
+
+impl AgentFlags {
+    /// Returns what the flags say about the rights of the agent.
+    pub(super) fn rights(&self) -> RightsChoice {
+        let sockets = self.sockets.map(|sockets| match sockets {
+            Sockets::Off => SandboxSockets::Off,
+            Sockets::Inside => SandboxSockets::Inside,
+            Sockets::On => SandboxSockets::On,
+        });
+        RightsChoice {
+            mode: self.mode,
+            sandbox: self.sandbox,
+            network: self.network.map(|network| network == Network::On),
+            sockets,
+            asks: self.approve.as_deref().and_then(|which| ApproveSetting::of_list(which).asks()),
+        }
+    }
+
+    /// Returns the mode that a flag names.
+    pub(crate) fn mode(&self) -> Option<AgentMode> {
+        self.mode
+    }
 }
 
 impl ModelFlags {

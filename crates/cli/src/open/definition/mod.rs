@@ -6,6 +6,7 @@
 mod building;
 mod flags;
 mod new;
+mod rights;
 
 #[cfg(feature = "mcp")]
 pub(crate) use building::changed_tools;
@@ -13,4 +14,4 @@ pub(crate) use building::{build_agent, definition_of, pin_servers, switch_model,
 #[cfg(feature = "mcp")]
 pub(crate) use flags::ModelNeed;
 pub(crate) use flags::{AgentFlags, ModelFlags, MovedTo};
-pub(crate) use new::in_mode;
+pub(crate) use rights::{change_mode, change_sandbox, first_line};

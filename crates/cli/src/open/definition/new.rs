@@ -3,20 +3,18 @@
 use anyhow::Context as _;
 use backstitch::agent_file::{AgentDefinition, AgentFileError, AnswerMode, DataDefinition, ToolChoice};
 use backstitch::journal::Effect;
-use backstitch::mode::AgentMode;
-use backstitch::ports::{Sandbox, SandboxMode, SandboxSockets};
 use backstitch::stores::StoreAddress;
 use serde_json::Value;
 
-use super::flags::{AgentFlags, AnswerForm, ModelNeed, Network, ShellEffect, Sockets};
+use super::flags::{AgentFlags, AnswerForm, ModelNeed, ShellEffect};
+use super::rights;
 use crate::common::Common;
 use crate::config::{ApproveSetting, Config, provider_address, user_directory};
 use crate::error::{CommandError, ErrorCode};
 use crate::instructions;
-use crate::open::confinement;
 use crate::open::trusted::{self, NewAgent};
 use crate::trust::addresses;
-use crate::usage::{self, Usage};
+use crate::usage;
 
 impl AgentFlags {
     /// Builds the definition that a new session is recorded with.
@@ -40,8 +38,14 @@ impl AgentFlags {
             Some(directory) => std::path::absolute(directory)?,
             None => std::env::current_dir()?,
         };
-        let NewAgent { config, file } = trusted::new_agent(common, self.agent.as_deref(), &directory)?;
+        let NewAgent { config, file, is_of_project } =
+            trusted::new_agent(common, self.agent.as_deref(), &directory)?;
         let mut definition = file.definition;
+        let of_user = config.rights();
+        if is_of_project {
+            rights::restrict(&mut definition, &config, &of_user);
+        }
+        let chosen = self.rights().or(rights::of_file(&definition)).or(of_user);
         config.complete(&mut definition, |key| file.keys.contains(key))?;
         self.model.apply(&mut definition)?;
         if let (None, Some(model)) = (&definition.base_url, &definition.model) {
@@ -88,21 +92,7 @@ impl AgentFlags {
                 ShellEffect::Workspace => Effect::Workspace,
             };
         }
-        let is_default = definition.sandbox.is_none() && !self.limits_commands();
-        let reaches_out = definition.engine.is_some() || !definition.mcp.is_empty();
-        definition.sandbox = Some(self.sandbox(definition.sandbox.take(), reaches_out)?);
-        definition.complete_sandbox();
-        let is_chosen = self.approve.is_some()
-            || file.keys.contains("approval")
-            || config.strongest(|settings| settings.approve.clone()).is_some();
-        let mode = || AgentMode::default_of(backstitch::host::probe().limits_files());
-        let asks = is_default && !is_chosen && mode() == AgentMode::Ask;
-        if asks {
-            definition.approval = ApproveSetting::Ask.by_tool();
-        }
-        if let Some(sandbox) = &mut definition.sandbox {
-            confinement::begin(common, sandbox, (is_default, asks))?;
-        }
+        rights::apply(&mut definition, &chosen, common, &directory)?;
         if let Some(directory) = &self.workspace {
             definition.workspace.path = Some(directory.clone());
         }
@@ -131,32 +121,6 @@ impl AgentFlags {
 }
 
 impl AgentFlags {
-    /// Whether a flag limits commands.
-    fn limits_commands(&self) -> bool {
-        self.sandbox.is_some() || self.network.is_some() || self.sockets.is_some()
-    }
-
-    /// Returns the sandbox of commands: that of the flags, of the agent, or the default of the command.
-    fn sandbox(&self, of_agent: Option<Sandbox>, reaches_out: bool) -> anyhow::Result<Sandbox> {
-        let of_agent = of_agent.unwrap_or_else(|| unset(reaches_out));
-        let mut sandbox = match self.sandbox {
-            Some(mode) => in_mode(Some(of_agent), mode),
-            None => of_agent,
-        };
-        if let Some(network) = self.network {
-            sandbox.network = network == Network::On;
-        }
-        if let Some(sockets) = self.sockets {
-            sandbox.sockets = Some(match sockets {
-                Sockets::Off => SandboxSockets::Off,
-                Sockets::Inside => SandboxSockets::Inside,
-                Sockets::On => SandboxSockets::On,
-            });
-        }
-        sandbox.check().map_err(|error| Usage(error.to_string()))?;
-        Ok(sandbox)
-    }
-
     /// Adds the instructions of the command, of the user and of the project, unless the agent has its own.
     fn instruct(
         &self,
@@ -207,18 +171,4 @@ impl AgentFlags {
         };
         Ok(())
     }
-}
-
-/// Returns a sandbox with another mode. Nothing is limited without one.
-pub(crate) fn in_mode(sandbox: Option<Sandbox>, mode: SandboxMode) -> Sandbox {
-    match (mode, sandbox) {
-        (SandboxMode::Off, _) => Sandbox::off(),
-        (mode, sandbox) => Sandbox { mode, ..sandbox.unwrap_or_else(|| unset(false)) },
-    }
-}
-
-/// The default sandbox of the command, with the sockets that follow from the rest of the definition. Commands have no
-/// network. An engine needs it for its model, and MCP servers share the sandbox of commands and are mostly useless without.
-fn unset(reaches_out: bool) -> Sandbox {
-    Sandbox { sockets: None, network: reaches_out, ..AgentMode::default().sandbox() }
 }

@@ -5,7 +5,9 @@ use backstitch::approval::{ApprovalRule, ApprovalScope, ApprovalVerdict, Command
 use backstitch::host::check_arguments;
 use backstitch::journal::{Decision, PauseReason};
 use backstitch::message::OptionResult;
+use backstitch::ports::CommandNeeds;
 use backstitch::tool::ToolName;
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
 use super::editor::edit_text;
@@ -208,7 +210,13 @@ impl Question<'_> {
         };
         let tool = ToolName::new(&self.call.name).ok()?;
         let most = words.as_slice().len().min(MOST_WORDS);
-        let scope = |count| ApprovalScope::of_command(tool.clone(), &words, count);
+        // The rule allows the rights that this command asks for, and no others.
+        let needs = match arguments.get("needs") {
+            None | Some(Value::Null) => CommandNeeds::default(),
+            Some(needs) => CommandNeeds::deserialize(needs).ok()?,
+        };
+        let scope =
+            |count| ApprovalScope::of_command(tool.clone(), &words, count)?.with_needs(needs.clone());
         let typed = if rest.is_empty() {
             let offered = (1..=most).filter_map(|count| Some((count, scope(count)?)));
             let offered: Vec<_> =

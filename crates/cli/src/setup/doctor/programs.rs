@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal as _};
 use std::process::{Command, Stdio};
 
+use backstitch::mode::RightsChoice;
 use backstitch::ports::Sandbox;
 
 use super::Finding;
@@ -54,7 +55,7 @@ pub(super) fn sandbox() -> Finding {
         } else {
             "sockets of other programs are refused, also inside of the workspace (Landlock 9 tells them apart)"
         };
-        return Finding::fine("sandbox", format!("{support}; {sockets}"));
+        return Finding::fine("sandbox", format!("{support}; {sockets}; {}", default_line(true)));
     }
     if support.limits_files() {
         return Finding::notice("sandbox", support.to_string(), missing.unwrap_or_default());
@@ -62,6 +63,11 @@ pub(super) fn sandbox() -> Finding {
     let advice = "the kernel cannot confine commands of agents, so new sessions ask you before each change and each command; \
                   `--approve auto` does not ask";
     Finding::notice("sandbox", support.to_string(), advice)
+}
+
+/// Describes the mode of new sessions.
+fn default_line(confines: bool) -> String {
+    format!("new sessions by default: {}", RightsChoice::default().resolve(confines))
 }
 
 /// Reports whether commands run in namespaces of their own.

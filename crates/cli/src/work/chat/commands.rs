@@ -7,6 +7,7 @@ use backstitch::agent_file::ModelName;
 use backstitch::host::{message_text, one_line};
 use backstitch::id::SessionId;
 use backstitch::journal::Role;
+use backstitch::mode::AgentMode;
 use backstitch::view::JournalView;
 use backstitch::{HistoryStep, OperationFiles, PointSpec, RewindOptions};
 use clap::Parser as _;
@@ -16,7 +17,7 @@ use super::slash::{self, Slash};
 use crate::common::Common;
 use crate::history::restores::{self, RestoreCause};
 use crate::history::scope::shared_lines;
-use crate::open::definition::{switch_model, with_served_models};
+use crate::open::definition::{change_mode, first_line, switch_model, with_served_models};
 use crate::open::{OpenStore, ensure_idle};
 use crate::terminal::{grouped, money};
 
@@ -49,6 +50,7 @@ impl Conversation {
             Slash::Exit => return Ok(Flow::Leave),
             Slash::Resume => return self.try_resume().await,
             Slash::Model => self.switch(words.first().map(String::as_str)).await?,
+            Slash::Mode => self.switch_mode(words.first().map(String::as_str)).await?,
             Slash::New => {
                 (self.session, self.place) = (None, None);
                 println!("the next message starts another conversation");
@@ -178,6 +180,39 @@ impl Conversation {
             .context("the model applies to this conversation, and was not recorded")?;
         println!("the conversation continues with {}", self.model());
         Ok(())
+    }
+
+    /// Shows what runs without a question, or changes it.
+    async fn switch_mode(&mut self, name: Option<&str>) -> anyhow::Result<()> {
+        let Some(name) = name else {
+            let line = first_line(&self.definition);
+            println!("{}", line.as_deref().unwrap_or("the session was recorded before there were modes"));
+            println!("`/mode plan|ask|auto|full` changes it");
+            return Ok(());
+        };
+        let mode: AgentMode = match name.parse() {
+            Ok(mode) => mode,
+            Err(error) => {
+                eprintln!("{error}");
+                return Ok(());
+            }
+        };
+        self.set_mode(mode).await?;
+        first_line(&self.definition).iter().for_each(|line| println!("{line}"));
+        Ok(())
+    }
+
+    /// Continues in another mode, and records that.
+    pub(super) async fn set_mode(&mut self, mode: AgentMode) -> anyhow::Result<()> {
+        let directory = match &self.definition.workspace.path {
+            Some(directory) => directory.clone(),
+            None => std::env::current_dir()?,
+        };
+        let mut definition = self.definition.clone();
+        change_mode(&mut definition, mode, &self.common, &directory)?;
+        let built = agent_of(&self.common, &definition)?;
+        (self.definition, self.built) = (definition, built);
+        self.record_definition().await.context("the mode applies to this conversation, and was not recorded")
     }
 }
 

@@ -20,7 +20,9 @@ use crate::common::Common;
 use crate::error::explain_hint;
 use crate::history::isolated::copy_lines;
 use crate::look::waiting::{explain, waiting};
-use crate::open::definition::{AgentFlags, build_agent, definition_of, pin_servers, with_served_models};
+use crate::open::definition::{
+    AgentFlags, build_agent, definition_of, first_line, pin_servers, with_served_models,
+};
 use crate::open::guarded::refuse_to_drive;
 use crate::open::{OpenStore, Signals, ensure_idle, short};
 use crate::terminal::{self, Role, Text};
@@ -79,9 +81,12 @@ impl Conversation {
         }
         let built = agent_of(common, &definition)?;
         let common = common.naming(&place.address);
-        let opened = Self { common, place: Some(place), definition, built, session: Some(session), project };
-        if is_other {
-            opened.record_definition().await?;
+        let mut opened =
+            Self { common, place: Some(place), definition, built, session: Some(session), project };
+        match flags.mode() {
+            Some(mode) => opened.set_mode(mode).await?,
+            None if is_other => opened.record_definition().await?,
+            None => {}
         }
         Ok(opened)
     }
@@ -95,6 +100,9 @@ impl Conversation {
         let files = self.definition.workspace.path.as_ref();
         let files = files.map(|path| format!(" in {}", path.display())).unwrap_or_default();
         eprintln!("{}{files}. /help lists commands, Ctrl-D leaves.", self.model());
+        if !self.common.quiet {
+            first_line(&self.definition).iter().for_each(|line| eprintln!("{line}"));
+        }
         let (Some(place), Some(session)) = (&self.place, self.session) else { return Ok(Flow::Continue) };
         let view = place.view(session).await?;
         eprintln!("session {}", short(session));

@@ -14,6 +14,7 @@ pub(super) enum Slash {
     Show,
     Log,
     Model,
+    Mode,
     Cost,
     Resume,
     New,
@@ -23,7 +24,7 @@ pub(super) enum Slash {
 /// A command, its parameters and its description.
 struct SlashEntry(&'static str, Slash, &'static str, &'static str);
 
-const ENTRIES: [SlashEntry; 14] = [
+const ENTRIES: [SlashEntry; 15] = [
     SlashEntry("/help", Slash::Help, "", "list these commands"),
     SlashEntry(
         "/rewind",
@@ -38,6 +39,7 @@ const ENTRIES: [SlashEntry; 14] = [
     SlashEntry("/show", Slash::Show, "[POINT]", "show the conversation, calls and state"),
     SlashEntry("/log", Slash::Log, "", "show the events of the session"),
     SlashEntry("/model", Slash::Model, "[NAME]", "show or change the model"),
+    SlashEntry("/mode", Slash::Mode, "[NAME]", "show or change what runs without a question"),
     SlashEntry("/cost", Slash::Cost, "", "show what the session has spent"),
     SlashEntry("/resume", Slash::Resume, "", "continue a turn that was interrupted or paused"),
     SlashEntry("/new", Slash::New, "", "start another conversation"),

@@ -126,7 +126,7 @@ fn run_agent(stage: &Stage, sandbox: &str) -> BTreeMap<Kind, Results> {
     let agent = format!(
         "name = \"tailor\"\ntools = [\"shell\"]\n[workspace]\nisolated = true\nsetup = [{}]\n\
         [[tool]]\nname = \"probe\"\ndescription = \"Probes.\"\ncommand = {}\n\
-        [[mcp]]\nname = \"it\"\ncommand = {}\n{sandbox}",
+        [[mcp]]\nname = \"it\"\ncommand = {}\n[approval]\ndefault = \"auto\"\n{sandbox}",
         json!(line("setup")),
         words("command tool"),
         words("MCP server"),

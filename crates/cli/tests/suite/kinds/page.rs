@@ -159,6 +159,17 @@ fn every_test_that_the_page_names_exists() {
 }
 
 #[test]
+fn every_default_names_its_test() {
+    let page = page();
+    let section = page.split("\n## ").find(|section| section.starts_with("Defaults\n")).unwrap();
+    let rows: Vec<_> = section.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
+    assert!(rows.len() > 10, "{rows:?}");
+    for row in rows {
+        assert!(!named_tests(columns(row).last().unwrap()).is_empty(), "{row}");
+    }
+}
+
+#[test]
 fn every_row_of_the_table_is_tried() {
     for (object, attempt) in Table::read().rows() {
         let row = format!("row(\"{object}\", \"{attempt}\"");

@@ -105,7 +105,7 @@ fn the_typescript_sdk_finds_everything_as_expected_over_http() {
 fn call_all(stage: &Stage, server: &str, calls: &[Value]) -> String {
     let agent = stage.write(
         "outer.toml",
-        &format!("name = \"outer\"\ntools = [\"shell\"]\n[[mcp]]\nname = \"it\"\n{server}\n"),
+        &format!("name = \"outer\"\ntools = [\"shell\"]\n[approval]\ndefault = \"auto\"\n[[mcp]]\nname = \"it\"\n{server}\n"),
     );
     let replies: Vec<Value> =
         calls.iter().map(|call| json!({"calls": [call]})).chain([json!({"text": "Done."})]).collect();

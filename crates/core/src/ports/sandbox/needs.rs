@@ -3,7 +3,7 @@
 //! They hold for this command only, and are part of its arguments, so that the person who approves the call sees them,
 //! and its intent records them. Paths are absolute and hold no links: what is approved is what is opened.
 
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{Sandbox, SandboxSockets};
 
 /// Rights that a command needs beyond its sandbox. A person has to approve them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(inline)]
 pub struct CommandNeeds {
@@ -34,6 +34,17 @@ impl CommandNeeds {
         !network && !sockets && read.is_empty() && write.is_empty()
     }
 
+    /// Returns whether these rights include all of others: a path includes what is below it.
+    pub fn covers(&self, others: &Self) -> bool {
+        let leaves = |path: &Path| path.components().any(|part| part == Component::ParentDir);
+        let holds =
+            |own: &[PathBuf], path: &Path| !leaves(path) && own.iter().any(|own| path.starts_with(own));
+        (self.network || !others.network)
+            && (self.sockets || !others.sockets)
+            && others.read.iter().all(|path| holds(&self.read, path))
+            && others.write.iter().all(|path| holds(&self.write, path))
+    }
+
     /// Returns a sandbox with these rights. One that is off has them already.
     #[must_use]
     pub fn widen(&self, sandbox: &Sandbox) -> Sandbox {
@@ -53,6 +64,29 @@ impl CommandNeeds {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rights_cover_the_same_and_fewer_rights() {
+        let own =
+            CommandNeeds { network: true, read: vec!["/home/tailor/.ssh".into()], ..Default::default() };
+        let needs = |value: serde_json::Value| serde_json::from_value::<CommandNeeds>(value).unwrap();
+        for fewer in [
+            serde_json::json!({}),
+            serde_json::json!({"network": true, "reason": "to fetch"}),
+            serde_json::json!({"read": ["/home/tailor/.ssh/key"]}),
+        ] {
+            assert!(own.covers(&needs(fewer.clone())), "{fewer}");
+        }
+        for more in [
+            serde_json::json!({"sockets": true}),
+            serde_json::json!({"read": ["/home/tailor"]}),
+            serde_json::json!({"read": ["/home/tailor/.sshd"]}),
+            serde_json::json!({"read": ["/home/tailor/.ssh/../.aws"]}),
+            serde_json::json!({"write": ["/home/tailor/.ssh"]}),
+        ] {
+            assert!(!own.covers(&needs(more.clone())), "{more}");
+        }
+    }
 
     #[test]
     fn a_command_gets_what_it_needs_and_nothing_else() {
