@@ -71,7 +71,7 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  backstitch restore src/main.rs --from turn:2 --session 4f2a")]
     Restore(history::travel::Restore),
     /// Return to a point: state, files and conversation together.
-    #[command(after_help = "Example:\n  backstitch rewind 4f2a before:9c41")]
+    #[command(after_help = "Examples:\n  backstitch rewind 4f2a before:9c41\n  backstitch rewind 4f2a")]
     Rewind(history::travel::Rewind),
     /// Undo the latest rewind or restore; again, the one before it. Or undo what one call changed.
     #[command(after_help = "Examples:\n  backstitch undo 4f2a\n  backstitch undo 4f2a --call 9c41 --dry-run")]

@@ -11,7 +11,7 @@ use crate::program::Program;
 pub use event::{HookError, HookEvent, HookReport};
 #[cfg(feature = "engines")]
 pub(crate) use output::changed_input;
-pub use output::{HookDecision, decision};
+pub use output::{HookDecision, decision, prompt_context};
 
 /// The events that Claude Code awaits from an engine. `SessionEnd` is not among them: it comes after the end of the input.
 #[cfg(feature = "engines")]

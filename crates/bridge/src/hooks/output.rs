@@ -22,6 +22,11 @@ pub fn decision(decision: HookDecision, reason: &str) -> Value {
     }})
 }
 
+/// Returns the output of a hook that lets a prompt pass, and gives the model a text with it.
+pub fn prompt_context(text: &str) -> Value {
+    json!({ "hookSpecificOutput": { "hookEventName": "UserPromptSubmit", "additionalContext": text } })
+}
+
 /// Returns the output of a hook that changes the arguments of a call.
 #[cfg(feature = "engines")]
 pub(crate) fn changed_input(input: &Value) -> Value {

@@ -9,6 +9,7 @@ use backstitch::{ForkOptions, PointSpec};
 use clap::Args;
 
 use super::idle::recorded_definition;
+use super::neighbours;
 use super::travel::effect_lines;
 use crate::common::Common;
 use crate::open::guarded::{CommandSession, GuardedSession};
@@ -31,6 +32,9 @@ impl Fork {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let (place, session) = OpenStore::with_session(common, Some(&self.session)).await?;
         let view = place.view(session).await?;
+        if let Some(directory) = self.workspace.as_deref().and_then(|path| path.canonicalize().ok()) {
+            neighbours::check(common, &place, &directory, session).await?;
+        }
         let forked = fork_session(&place, &view, self.point, self.workspace).await?;
         let directory = forked.workspace.as_ref().map(|directory| format!("its files are in {directory}"));
         let next = match GuardedSession::of(&view) {

@@ -13,10 +13,11 @@ use backstitch::journal::Note;
 use backstitch::view::JournalView;
 use backstitch::{OperationFiles, RewindOptions};
 
+use super::neighbours;
 use crate::common::Common;
 use crate::error::code_of;
 use crate::open::definition::{MovedTo, definition_of};
-use crate::open::guarded::{GuardedSession, kept_files};
+use crate::open::guarded::{CommandSession, GuardedSession, close_ended, kept_files};
 use crate::open::{OpenStore, ensure_idle};
 
 /// A session whose history or files change, and where its files are.
@@ -76,6 +77,22 @@ impl IdleSession {
         let kept = guarded
             .map(|directory| KeptFiles { paths: kept_files(directory), objects: self.place.objects.clone() });
         RewindOptions { files: self.files.clone(), kept, ..RewindOptions::default() }
+    }
+
+    /// Fails if the program of the session, or another session in its directory, may still change files. Calls of a guarded
+    /// session that have ended without a report are closed.
+    pub(crate) async fn check_quiet(&mut self, common: &Common) -> anyhow::Result<()> {
+        if let Some(command) = CommandSession::of(&self.view) {
+            command.check_quiet(&self.place.directory)?;
+        } else if let Some(guarded) = GuardedSession::of(&self.view) {
+            guarded.check_processes(&self.view)?;
+            self.view = close_ended(&self.place, self.view.clone()).await?;
+            guarded.check_quiet(&self.view)?;
+        }
+        match self.directory() {
+            Some(directory) => neighbours::check(common, &self.place, directory, self.session).await,
+            None => Ok(()),
+        }
     }
 
     /// Returns the directory of the files.

@@ -18,8 +18,8 @@ pub(crate) struct ScopeArguments {
     /// Move only one half, and leave the other as it is. Default: both.
     #[arg(long, value_name = "HALF")]
     only: Option<Half>,
-    /// Restore also files that others changed, where the changes cannot be merged; move files although the program of a
-    /// guarded session may still change them.
+    /// Restore also files that others changed, where the changes cannot be merged; move files although a guarded program or
+    /// another session in the directory may still change them.
     #[arg(long)]
     pub(super) force: bool,
     /// List what would be restored, merged and left alone, and change nothing.
@@ -38,6 +38,11 @@ impl ScopeArguments {
     /// Returns the arguments of a step that only may be forced.
     pub(crate) fn forced(force: bool) -> Self {
         Self { force, ..Self::default() }
+    }
+
+    /// Whether files are moved, and not only listed.
+    pub(super) fn moves_files(&self) -> bool {
+        !self.dry_run && self.only != Some(Half::Conversation)
     }
 
     pub(super) fn scope(&self) -> RewindScope {

@@ -4,31 +4,32 @@ use std::process::ExitCode;
 
 use backstitch::host::one_line;
 use backstitch::id::SessionId;
-use backstitch::ports::SessionQuery;
+use backstitch::ports::ReversalConflicts;
 use backstitch::report::RewindReport;
 use backstitch::{DiscardedEffect, HistoryStep, PointSpec, RewindOptions, RewindScope, RewoundFiles};
 use clap::Args;
+use serde_json::json;
 
 use super::idle::IdleSession;
+use super::points;
 use super::restores::{self, RestoreCause, left_alone};
 use super::scope::{self, ScopeArguments, conflict_lines};
 use crate::common::Common;
 use crate::look::diff::named;
 use crate::open::definition::MovedTo;
-use crate::open::guarded::{CommandSession, ContinueCommand, GuardedSession, is_guarded};
+use crate::open::guarded::{CommandSession, ContinueCommand, GuardedSession};
 use crate::open::{in_session_or_whole, listed, short};
 use crate::report::Report;
+use crate::terminal;
 use crate::usage;
-
-/// The newest sessions of a directory whose programs may run.
-const NEIGHBOURS: usize = 50;
 
 #[derive(Args)]
 pub(crate) struct Rewind {
     /// Session id, or at least 4 characters of its beginning or end.
     session: String,
-    /// Point to return to: a position, before:CALL, after:CALL, CALL, turn:N, start or rescue:POSITION.
-    point: PointSpec,
+    /// Point to return to: a position, before:CALL, after:CALL, CALL, turn:N, start or rescue:POSITION. Default: a terminal
+    /// lists the latest calls, and asks.
+    point: Option<PointSpec>,
     /// Reason, which the log shows. Default: none.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -49,17 +50,24 @@ impl Rewind {
     pub(crate) fn to(session: SessionId, point: PointSpec, force: bool) -> Self {
         let (reason, continues, moved) = (None, None, MovedTo::default());
         let (session, scope) = (session.to_string(), ScopeArguments::forced(force));
-        Self { session, point, reason, scope, continues, arguments: Vec::new(), moved }
+        Self { session, point: Some(point), reason, scope, continues, arguments: Vec::new(), moved }
     }
 
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let mut opened = IdleSession::open(common, Some(&self.session), Some(&self.moved)).await?;
-        self.check_program(&opened)?;
-        if !self.scope.force {
-            check_neighbours(&opened).await?;
-        }
+        self.check_continuation(&opened)?;
+        check_quiet(common, &mut opened, &self.scope).await?;
+        let chosen = match self.point {
+            Some(point) => Some(point),
+            None => points::choose(common, &opened.place, &opened.view)?,
+        };
+        let Some(point) = chosen else { return Ok(unchanged(common)) };
         let options = RewindOptions { reason: self.reason, scope: self.scope.scope(), ..opened.options() };
-        let done = opened.place.runtime.step(opened.session, HistoryStep::To(self.point), options).await?;
+        let step = HistoryStep::To(point);
+        if !is_wanted(common, &opened, (&step, &options)).await? {
+            return Ok(unchanged(common));
+        }
+        let done = opened.place.runtime.step(opened.session, step, options).await?;
         if done.dry_run {
             return Ok(planned(&done, format!("would return to {}", done.to)).print(common));
         }
@@ -76,22 +84,15 @@ impl Rewind {
         }
     }
 
-    /// Fails if the program of a guarded session may still change files, or there is no program to continue.
-    fn check_program(&self, opened: &IdleSession) -> anyhow::Result<()> {
-        if let Some(command) = CommandSession::of(&opened.view) {
-            return match () {
-                () if self.continues.is_some() => Err(command.refusal()),
-                () if self.scope.force => Ok(()),
-                () => command.check_quiet(&opened.place.directory),
-            };
+    /// Fails if there is no program to continue.
+    fn check_continuation(&self, opened: &IdleSession) -> anyhow::Result<()> {
+        if self.continues.is_none() {
+            return Ok(());
         }
-        match GuardedSession::of(&opened.view) {
-            Some(_) if self.scope.force => Ok(()),
-            Some(guarded) => guarded.check_quiet(&opened.view),
-            None if self.continues.is_some() => {
-                usage::refuse("`--continue` needs a guarded session; `resume` continues this one")
-            }
-            None => Ok(()),
+        match (CommandSession::of(&opened.view), GuardedSession::of(&opened.view)) {
+            (Some(command), _) => Err(command.refusal()),
+            (None, None) => usage::refuse("`--continue` needs a guarded session; `resume` continues this one"),
+            (None, Some(_)) => Ok(()),
         }
     }
 }
@@ -139,11 +140,15 @@ impl Redo {
 
     async fn step(self, common: &Common, step: HistoryStep, opposite: Opposite) -> anyhow::Result<ExitCode> {
         let mut opened = IdleSession::open(common, self.session.as_deref(), Some(&self.moved)).await?;
+        check_quiet(common, &mut opened, &self.scope).await?;
         let options = RewindOptions { scope: self.scope.scope(), ..opened.options() };
         let of_call = match &step {
             HistoryStep::UndoCall(call) => Some(call.clone()),
             _ => None,
         };
+        if !is_wanted(common, &opened, (&step, &options)).await? {
+            return Ok(unchanged(common));
+        }
         let done = opened.place.runtime.step(opened.session, step, options).await?;
         if done.dry_run {
             let headline = match &of_call {
@@ -169,20 +174,42 @@ type Opposite = (&'static str, &'static str);
 const UNDO: Opposite = ("undo", "undoes it");
 const REDO: Opposite = ("redo", "repeats what was undone");
 
-/// Fails if a command of another guarded conversation runs in the directory of the session: its files would be rewound
-/// too.
-async fn check_neighbours(opened: &IdleSession) -> anyhow::Result<()> {
-    let Some(directory) = opened.directory() else { return Ok(()) };
-    let directory = directory.to_string_lossy().into_owned();
-    let query = SessionQuery::roots().with_workspace(directory).with_limit(NEIGHBOURS);
-    let page = opened.place.runtime.sessions(query).await?;
-    for other in page.sessions.iter().filter(|other| is_guarded(other) && other.id() != opened.session) {
-        let view = opened.place.view(other.id()).await?;
-        if let Some(guarded) = GuardedSession::of(&view) {
-            guarded.check_processes(&view)?;
-        }
+/// Fails if the program of the session, or another session in its directory, may still change files.
+async fn check_quiet(
+    common: &Common,
+    opened: &mut IdleSession,
+    scope: &ScopeArguments,
+) -> anyhow::Result<()> {
+    if scope.force || !scope.moves_files() {
+        return Ok(());
     }
-    Ok(())
+    opened.check_quiet(common).await
+}
+
+/// Shows a person what a step would do, if it leaves files alone or merges them, and asks whether to do it. Without a terminal,
+/// or if the files are forced, nobody is asked.
+async fn is_wanted(
+    common: &Common,
+    opened: &IdleSession,
+    (step, options): (&HistoryStep, &RewindOptions),
+) -> anyhow::Result<bool> {
+    let scope = options.scope;
+    let is_forced = scope.conflicts == ReversalConflicts::TakeTarget || scope.files == RewoundFiles::All;
+    if scope.dry_run || is_forced || !common.can_ask() {
+        return Ok(true);
+    }
+    let preview = RewindOptions { scope: RewindScope { dry_run: true, ..scope }, ..options.clone() };
+    let plan = opened.place.runtime.step(opened.session, step.clone(), preview).await?;
+    if plan.own_files.merged.is_empty() && plan.own_files.conflicts.is_empty() {
+        return Ok(true);
+    }
+    scope::planned_lines(&plan).iter().for_each(terminal::error_line);
+    Ok(terminal::confirm("do it like this? [y/N] ")?)
+}
+
+/// Says that a person has decided against a step.
+fn unchanged(common: &Common) -> ExitCode {
+    Report::new(&json!({"v": 1, "changed": false})).line("nothing was changed").print(common)
 }
 
 /// Returns the command with which the program of a guarded session continues from its current point. If it `runs` now,
@@ -274,15 +301,23 @@ pub(crate) struct Restore {
     /// With `.`: restore all files, not only those that the session changed.
     #[arg(long)]
     all_files: bool,
+    /// With `.`: restore also files that others changed, where the changes cannot be merged; restore files although another
+    /// session in the directory may still change them.
+    #[arg(long)]
+    force: bool,
 }
 
 impl Restore {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let opened = IdleSession::open(common, self.session.as_deref(), None).await?;
+        let mut opened = IdleSession::open(common, self.session.as_deref(), None).await?;
+        if !self.force {
+            opened.check_quiet(common).await?;
+        }
         let paths = self.paths.iter().map(|path| in_session_or_whole(&opened.view, path));
         let paths = paths.collect::<anyhow::Result<Vec<_>>>()?;
         let files = if self.all_files { RewoundFiles::All } else { RewoundFiles::Own };
-        let scope = RewindScope { files, ..RewindScope::default() };
+        let conflicts = if self.force { ReversalConflicts::TakeTarget } else { ReversalConflicts::LeaveAlone };
+        let scope = RewindScope { files, conflicts, ..RewindScope::default() };
         let options = RewindOptions { scope, ..opened.options() };
         let restoring = opened.place.runtime.restore_with(opened.session, self.from, paths, options);
         let done = restoring.await?;

@@ -131,14 +131,19 @@ pub(crate) fn error_line(text: &Text) {
     output::stderr(format!("{}\n", text.rendered(style::stderr_has_colors())).as_bytes());
 }
 
-/// Asks a question. Everything but `y` and `yes` means no.
-pub(crate) fn confirm(question: &str) -> io::Result<bool> {
+/// Asks a question, and returns the line that is typed, without spaces around it.
+pub(crate) fn ask(question: &str) -> io::Result<String> {
     // What was typed before the question was shown does not answer it.
     let _ = tcflush(io::stdin(), QueueSelector::IFlush);
     to_stderr(format_args!("{question}"));
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    Ok(answer.trim().to_owned())
+}
+
+/// Asks a question. Everything but `y` and `yes` means no.
+pub(crate) fn confirm(question: &str) -> io::Result<bool> {
+    Ok(matches!(ask(question)?.to_lowercase().as_str(), "y" | "yes"))
 }
 
 /// Suppresses progress, for the whole process.

@@ -360,3 +360,54 @@ fn a_redacted_file_is_not_restored_and_nothing_is_changed() {
     assert_eq!(stage.file("keys/key.txt").as_deref(), Some("key: none\n"));
     assert!(!stage.stored_bytes().windows(SECRET.len()).any(|window| window == SECRET.as_bytes()));
 }
+
+#[test]
+fn a_terminal_offers_the_points_of_a_session() {
+    let stage = Stage::new();
+    let session = written(&stage);
+    let refused = stage.run(&["rewind", &session]);
+    assert_eq!(refused.code, Some(2), "nobody can be asked: {refused:?}");
+    assert!(refused.errors.contains("name the point to return to"), "{refused:?}");
+
+    let rewind = |answer: &str| {
+        let terminal = Pty::start(&stage, &["rewind", &session], 100, 30);
+        terminal.wait_for("return to which point?");
+        terminal.send(answer);
+        terminal.finish()
+    };
+    let (code, shown) = rewind("\r");
+    assert!(code == Some(0) && shown.contains("nothing was changed"), "{shown}");
+    let newest = shown.find("1 file: a.txt").unwrap();
+    assert!(shown.contains("Sew") && newest < shown.find("1 file: src/b.txt").unwrap(), "{shown}");
+    assert_eq!(stage.file("a.txt").as_deref(), Some("three\n"));
+    let (code, shown) = rewind("7\r");
+    assert!(code == Some(2) && shown.contains("is not a number from 1 to 4"), "{shown}");
+    let (code, shown) = rewind("1\r");
+    assert!(code == Some(0) && shown.contains("back at"), "{shown}");
+    assert_eq!(stage.file("a.txt").as_deref(), Some("two\n"));
+}
+
+#[test]
+fn a_terminal_shows_the_list_before_files_are_left_alone() {
+    let stage = Stage::new();
+    let session = written(&stage);
+    std::fs::write(stage.path("files/a.txt"), "by hand\n").unwrap();
+    let rewind = |answer: &str| {
+        let terminal = Pty::start(&stage, &["rewind", &session, "turn:1"], 100, 30);
+        terminal.wait_for("do it like this?");
+        terminal.send(answer);
+        let (code, shown) = terminal.finish();
+        assert_eq!(code, Some(0), "{shown}");
+        assert!(shown.contains("left as it is, since others changed it too: a.txt"), "{shown}");
+    };
+    rewind("n\r");
+    assert_eq!(stage.file("src/b.txt").as_deref(), Some("b\n"));
+    rewind("y\r");
+    assert_eq!((stage.file("src/b.txt"), stage.file("a.txt").as_deref()), (None, Some("by hand\n")));
+    // Nothing is left alone or merged, so nobody is asked.
+    let (code, shown) = Pty::start(&stage, &["undo", &session], 100, 30).finish();
+    assert!(code == Some(0) && !shown.contains("do it like this?"), "{shown}");
+    assert_eq!(stage.file("src/b.txt").as_deref(), Some("b\n"));
+    let (code, shown) = Pty::start(&stage, &["rewind", &session, "turn:1", "--no-input"], 100, 30).finish();
+    assert!(code == Some(0) && !shown.contains("do it like this?"), "{shown}");
+}

@@ -17,8 +17,28 @@ fn stopped_driver(stage: &Stage) -> (Child, String) {
     let child = stage.command(&arguments).spawn().unwrap();
     wait_until("the call", || stage.path("again").exists());
     signal(&child, "STOP");
-    let session = stage.json(&["ls"])["session"].as_str().unwrap().to_owned();
-    (child, session)
+    (child, stage.session())
+}
+
+#[test]
+fn no_files_are_moved_where_another_session_is_driven() {
+    let stage = Stage::new();
+    let write = json!({"name": "write_file", "arguments": {"path": "a.txt", "text": "one\n"}});
+    let model = scripted(&stage, &json!([{"calls": [write]}, {"text": "Done."}]));
+    stage.run(&["run", "Sew", "--model", &model]).worked_quietly();
+    let session = stage.session();
+    let (mut child, other) = stopped_driver(&stage);
+    let refused = stage.run(&["rewind", &session, "start"]).failed();
+    let process = format!("process {}", child.id());
+    for words in ["workspace_held", &other[24..], &process] {
+        assert!(refused.contains(words), "{words}: {refused}");
+    }
+    assert_eq!(stage.file("a.txt").as_deref(), Some("one\n"));
+    // What is dead does not stand in the way, and keeps its files.
+    child.kill().unwrap();
+    child.wait().unwrap();
+    stage.run(&["rewind", &session, "start"]).worked_quietly();
+    assert_eq!((stage.file("a.txt"), stage.file("half.txt").as_deref()), (None, Some("half\n")));
 }
 
 #[test]

@@ -80,6 +80,8 @@ words! {
         TypeChanged = "type_changed",
         /// Both changed the mode.
         ModeChanged = "mode_changed",
+        /// Calls of two sessions that ran at the same time changed it. Only a reversal lists it.
+        Shared = "shared",
     }
 }
 

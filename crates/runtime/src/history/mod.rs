@@ -9,6 +9,7 @@ mod repeats;
 mod resolve;
 mod restore;
 mod rewind;
+mod shared;
 mod undo;
 
 pub use apply::{ApplyDirection, ApplyOptions, ApplyReport, undoable_apply};

@@ -20,6 +20,7 @@ use backstitch_core::ports::{
     OwnStep, Reversal, ReversalConflicts, ReversalPlan, ReversedCapture, Store, StoreError, Workspace,
 };
 
+use super::shared::{CallWindow, name_shared, windows};
 use crate::error::{Result, RuntimeError};
 use crate::live::{LiveSession, blocking, load_view, read_records, recorded};
 use crate::observed::is_boundary;
@@ -113,16 +114,16 @@ impl LiveSession {
             let (files, objects) = self.with_kept_files(at_point).await?;
             return Ok(RewindTarget { files, objects, ..RewindTarget::default() });
         }
-        let (steps, open) = match scope.files {
+        let (steps, open, windows) = match scope.files {
             RewoundFiles::Own => self.own_steps_since(since, target).await?,
-            RewoundFiles::All => (Vec::new(), at_point),
+            RewoundFiles::All => (Vec::new(), at_point, Vec::new()),
         };
-        let mut kept = self.kept_files.get().map(|kept| kept.paths.clone()).unwrap_or_default();
-        if scope.files == RewoundFiles::Own && open.is_some() {
-            kept.extend(self.paths_of_others().await?);
-        }
+        let kept = match scope.files {
+            RewoundFiles::Own if open.is_some() => self.paths_of_others().await?,
+            _ => Vec::new(),
+        };
         let reversal = Reversal { steps, open, target, kept, conflicts: scope.conflicts };
-        self.reverse(workspace, reversal).await
+        self.reverse_apart(workspace, reversal, windows).await
     }
 
     /// Returns the files without what one call changed. Later changes of the same files stay, where the two can be merged.
@@ -130,13 +131,33 @@ impl LiveSession {
         &self,
         step: OwnStep,
         conflicts: ReversalConflicts,
+        window: Option<CallWindow>,
     ) -> Result<RewindTarget> {
         let Some(workspace) = self.workspace().cloned() else {
             return Err(RuntimeError::NoWorkspace { session: self.id() });
         };
-        let kept = self.kept_files.get().map(|kept| kept.paths.clone()).unwrap_or_default();
-        let reversal = Reversal { steps: vec![step], open: None, target: step.before, kept, conflicts };
-        self.reverse(workspace, reversal).await
+        let (steps, kept) = (vec![step], Vec::new());
+        let reversal = Reversal { steps, open: None, target: step.before, kept, conflicts };
+        self.reverse_apart(workspace, reversal, window.into_iter().collect()).await
+    }
+
+    /// Undoes steps whose calls ran in these windows. Paths that calls of other sessions changed at the same time are left
+    /// alone and named, unless conflicts are forced.
+    async fn reverse_apart(
+        &self,
+        workspace: Arc<dyn Workspace>,
+        mut reversal: Reversal,
+        windows: Vec<CallWindow>,
+    ) -> Result<RewindTarget> {
+        reversal.kept.extend(self.kept_files.get().map(|kept| kept.paths.clone()).unwrap_or_default());
+        let shared = match reversal.conflicts {
+            ReversalConflicts::LeaveAlone => self.shared_paths(windows).await?,
+            ReversalConflicts::TakeTarget => Vec::new(),
+        };
+        reversal.kept.extend(shared.iter().cloned());
+        let mut target = self.reverse(workspace, reversal).await?;
+        name_shared(&mut target.plan, &shared);
+        Ok(target)
     }
 
     async fn reverse(&self, workspace: Arc<dyn Workspace>, reversal: Reversal) -> Result<RewindTarget> {
@@ -150,12 +171,13 @@ impl LiveSession {
         Ok(RewindTarget { files: Some(files), objects, found: Some(found), plan })
     }
 
-    /// Returns the session's own changes since a record, and the files before one whose result is not known.
+    /// Returns the session's own changes since a record, the files before one whose result is not known, and the windows of
+    /// the calls.
     async fn own_steps_since(
         &self,
         since: StepsSince,
         target: WorkspaceRevision,
-    ) -> Result<(Vec<OwnStep>, Option<WorkspaceRevision>)> {
+    ) -> Result<(Vec<OwnStep>, Option<WorkspaceRevision>, Vec<CallWindow>)> {
         let (store, from) = (&**self.store(), since.position());
         let then = load_view(store, self.id(), Some(from)).await?;
         let open = then.calls().filter(|call| call.is_open()).filter_map(|call| {
@@ -165,9 +187,12 @@ impl LiveSession {
         });
         let open = open.collect();
         let records = read_records(store, self.id(), from, None).await?;
+        let begun = then.calls().filter(|call| call.is_open());
+        let begun = begun.filter_map(|call| Some((call.call_id, CallWindow::of(call)?))).collect();
+        let windows = windows(&records, begun);
         let (steps, open) = own_steps(&records, then.files(), open, since);
         let (steps, unstored) = stored_steps(store, steps, target).await?;
-        Ok((steps, unstored.or(open)))
+        Ok((steps, unstored.or(open), windows))
     }
 }
 

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use super::locate::{ResolvedPoint, find_call};
 use super::own::{RewindScope, StepsSince};
 use super::rewind::{RewindCause, RewindReport, check_kept};
+use super::shared::CallWindow;
 use crate::error::{Result, RuntimeError};
 use crate::live::{LiveSession, load_view, read_records};
 
@@ -115,7 +116,8 @@ impl LiveSession {
         for files in [before, after] {
             check_kept(&**self.store(), Some(files)).await?;
         }
-        let target = self.without_call(OwnStep { before, after }, scope.conflicts).await?;
+        let window = view.call(call).and_then(CallWindow::of);
+        let target = self.without_call(OwnStep { before, after }, scope.conflicts, window).await?;
         let conflicts: Vec<&str> = target.plan.conflicts.iter().map(|one| one.path.as_str()).collect();
         if target.plan.changes.is_empty() && !conflicts.is_empty() && !scope.dry_run {
             let paths = conflicts.join(", ");

@@ -21,6 +21,7 @@ mod boundary;
 mod close;
 mod engine;
 mod record;
+mod rewound;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -43,6 +44,7 @@ pub use record::{
     ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult, is_observed, observed_agent,
     observed_conversation, observed_origin, observed_prompt_id,
 };
+pub use rewound::UnseenRewind;
 
 use self::close::EndedCalls;
 use crate::content::call_message;

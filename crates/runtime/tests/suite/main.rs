@@ -34,6 +34,7 @@ mod history;
 mod host_snapshots;
 mod idle;
 mod index;
+mod interleaved;
 mod limits;
 mod lisp;
 mod lisp_stops;

@@ -1,10 +1,18 @@
 //! Rewinds move only what the session's own calls changed.
 
 use backstitch_core::journal::Effect;
-use backstitch_core::ports::{ChangeKind, Filesystem as _, PathChange, ReversalConflicts, WriteMode};
+use backstitch_core::message::PolicyName;
+use backstitch_core::ports::{
+    ChangeKind, ConflictKind, Filesystem as _, PathChange, ReversalConflicts, WriteMode,
+};
 use backstitch_filesystem::FilePath;
-use backstitch_runtime::{RewindScope, RewoundFiles, RewoundHalf};
+use backstitch_runtime::{
+    ObservedCall, ObservedResult, ObservedSession, RewindScope, RewoundFiles, RewoundHalf, Runtime,
+    SessionOptions,
+};
+use serde_json::json;
 
+use crate::disk::Disk;
 use crate::history::{Setting, before, call, findings};
 
 fn path(name: &str) -> FilePath {
@@ -168,4 +176,53 @@ async fn a_dry_run_names_the_files_and_records_nothing() {
     }
     assert_eq!(setting.names(), ["one", "two", "three"]);
     assert_eq!(setting.runtime.view(live.id()).await.unwrap().head(), head);
+}
+
+/// A session of another program in a directory.
+async fn observed(runtime: &Runtime, disk: &Disk) -> ObservedSession {
+    let options = SessionOptions::with_workspace(disk.workspace.clone());
+    runtime.create_observed(json!(null), PolicyName::new("loom").unwrap(), options).await.unwrap()
+}
+
+fn observed_call(id: &str) -> ObservedCall {
+    ObservedCall::new(id, "weave", json!({}))
+}
+
+async fn end_call(session: &ObservedSession, id: &str) {
+    let result = ObservedResult { outcome: Ok(json!("done")), elapsed_micros: None };
+    session.record_call_end(observed_call(id), result).await.unwrap();
+}
+
+#[tokio::test]
+async fn paths_that_calls_of_two_sessions_changed_at_the_same_time_are_left_alone() {
+    let disk = Disk::new();
+    let runtime = Runtime::new(disk.store.clone());
+    let write = |name: &str| std::fs::write(disk.path(name), name).unwrap();
+    let (one, two) = (observed(&runtime, &disk).await, observed(&runtime, &disk).await);
+    let first = one.record_call_start(observed_call("first")).await.unwrap();
+    write("early");
+    two.record_call_start(observed_call("beside")).await.unwrap();
+    write("either");
+    end_call(&two, "beside").await;
+    end_call(&one, "first").await;
+    one.record_call_start(observed_call("alone")).await.unwrap();
+    write("own");
+    end_call(&one, "alone").await;
+    one.release().await.unwrap();
+    two.release().await.unwrap();
+
+    let options = SessionOptions::with_workspace(disk.workspace.clone());
+    let live = runtime.open_idle(one.id(), options).await.unwrap();
+    let done = live.rewind(&before(first), None).await.unwrap();
+    let left: Vec<_> = done.own_files.conflicts.iter().map(|left| (left.path.as_str(), left.kind)).collect();
+    assert_eq!(left, [("either", ConflictKind::Shared)]);
+    let is_there = |name: &str| disk.path(name).exists();
+    assert_eq!(["early", "either", "own"].map(is_there), [false, true, false]);
+
+    live.undo().await.unwrap();
+    assert_eq!(["early", "either", "own"].map(is_there), [true, true, true]);
+    let forced = RewindScope { conflicts: ReversalConflicts::TakeTarget, ..RewindScope::default() };
+    live.rewind_within(&before(first), None, forced).await.unwrap();
+    assert_eq!(["early", "either", "own"].map(is_there), [false, false, false]);
+    live.release().await.unwrap();
 }

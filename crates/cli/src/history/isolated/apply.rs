@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::common::{Common, counted, quoted};
 use crate::error::{CommandError, ErrorCode, ReportedError};
 use crate::history::idle::IdleSession;
+use crate::history::neighbours;
 use crate::look::diff::named;
 use crate::open::{OpenStore, in_session, short};
 use crate::report::Report;
@@ -41,6 +42,9 @@ pub(crate) struct Apply {
     /// Undo the latest apply; again, the one before it.
     #[arg(long, conflicts_with = "paths")]
     undo: bool,
+    /// Apply although another session in the directory may still change files.
+    #[arg(long)]
+    force: bool,
     /// Directory to apply to. Default: the project that was copied; with `--undo`, the directory that was applied to.
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
@@ -56,6 +60,10 @@ impl Apply {
         let paths = self.paths.iter().map(|path| in_project(&opened.view, &directory, path));
         let paths = paths.collect::<Result<_, _>>()?;
         check_target(&directory)?;
+        if !self.force && !self.dry_run {
+            let target = directory.canonicalize()?;
+            neighbours::check(common, &opened.place, &target, session).await?;
+        }
         // A copy that is gone is not needed: the store has its files.
         let files = match opened.directory().is_some_and(Path::is_dir) {
             true => opened.files.clone(),
@@ -203,6 +211,7 @@ fn meaning(kind: ConflictKind) -> &'static str {
             "a file, a link or a directory on one side is something else on the other"
         }
         ConflictKind::ModeChanged => "both changed its mode",
+        ConflictKind::Shared => "calls of two sessions changed it at the same time",
         _ => "changed on both sides",
     }
 }

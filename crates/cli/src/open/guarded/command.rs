@@ -38,11 +38,16 @@ impl<'a> CommandSession<'a> {
         let running = processes::with_variable(COMMAND_VARIABLE, &[session.to_string()]);
         let message = if let Some(process) = running.first() {
             format!(
-                "the guarded command still runs and may change files: process {}, {}",
-                process.id, process.name
+                "the guarded command of session {} still runs and may change files: process {}, {}",
+                short(session),
+                process.id,
+                process.name
             )
         } else if let Some(guard) = RunningGuard::of(store, session) {
-            format!("the command of the session is still guarded by process {guard}, and may change files")
+            format!(
+                "the command of session {} is still guarded by process {guard}, and may change files",
+                short(session)
+            )
         } else {
             return Ok(());
         };
@@ -60,9 +65,9 @@ impl<'a> CommandSession<'a> {
     }
 }
 
-/// Returns the error of a rewind while the program may change files.
+/// Returns the error of a command that moves files while a program may change them.
 pub(super) fn busy(message: String) -> anyhow::Error {
-    let hint = "end it first; `--force` rewinds all the same";
+    let hint = "end it first; `--force` moves the files all the same";
     CommandError::new(ErrorCode::GuardBusy, message).with_hint(hint).into()
 }
 

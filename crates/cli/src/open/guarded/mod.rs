@@ -5,6 +5,7 @@
 
 mod binding;
 mod command;
+mod ended;
 mod processes;
 mod resume;
 mod running;
@@ -12,6 +13,7 @@ mod tags;
 
 pub(crate) use binding::{Binding, PATIENCE, STEP};
 pub(crate) use command::{CommandSession, command_line};
+pub(crate) use ended::{close_ended, record_results};
 pub(crate) use resume::{ContinueCommand, GuardedSession, is_guarded, kept_files, refuse_to_drive};
 pub(crate) use running::{KilledGuard, RunningGuard};
 pub(crate) use tags::{COMMAND, COMMAND_VARIABLE, CONVERSATION, PERMISSION_MODE, PROGRAM};

@@ -6,6 +6,9 @@
 
 use backstitch_bridge::Program;
 
+/// Names of shells, through which programs start hooks.
+const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "fish"];
+
 /// A process of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunningProcess {
@@ -37,9 +40,36 @@ fn is_of_command(id: u32, all: &[RunningProcess]) -> bool {
 
 /// Returns a number of a process: the parent is field 1, and the operating system session field 3.
 fn field(id: u32, number: usize) -> Option<u32> {
+    text_field(id, number)?.parse().ok()
+}
+
+fn text_field(id: u32, number: usize) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     let rest = &stat[stat.rfind(')')? + 1..];
-    rest.split_ascii_whitespace().nth(number)?.parse().ok()
+    rest.split_ascii_whitespace().nth(number).map(str::to_owned)
+}
+
+/// Returns when a process started, as the system counts; `None` if there is no such process.
+pub(super) fn started_at(id: u32) -> Option<u64> {
+    // A process that nobody has waited for yet has ended all the same.
+    let is_dead = |state: String| matches!(state.as_str(), "Z" | "X");
+    if text_field(id, 0).is_none_or(is_dead) {
+        return None;
+    }
+    text_field(id, 19)?.parse().ok()
+}
+
+/// Returns the program that has started this process, directly or through shells, and when it started. `None` if the system
+/// does not say.
+pub(super) fn program_above() -> Option<(u32, u64)> {
+    let is_shell = |id: &u32| {
+        let name = std::fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
+        SHELLS.contains(&name.trim())
+    };
+    let parent = |id: &u32| field(*id, 1).filter(|parent| *parent > 1);
+    let mut above = std::iter::successors(parent(&std::process::id()), parent).take(64);
+    let program = above.find(|id| !is_shell(id))?;
+    Some((program, started_at(program)?))
 }
 
 /// Returns the processes that have one of these values in a variable of their environment. This process and those above it

@@ -162,6 +162,23 @@ impl GuardedSession {
         Some(Self { program, conversation: tags.get(CONVERSATION).cloned().unwrap_or_default() })
     }
 
+    pub(super) fn program(&self) -> Program {
+        self.program
+    }
+
+    /// Returns the conversation of the latest evaluation.
+    pub(super) fn latest_conversation(&self, view: &JournalView) -> String {
+        let latest = view.latest_evaluation().and_then(|latest| origin(latest, "conversation"));
+        latest.unwrap_or_else(|| self.conversation.clone())
+    }
+
+    /// Returns the transcript of the latest evaluation, if the program has one.
+    pub(super) fn transcript(&self, view: &JournalView) -> Option<PathBuf> {
+        let path = view.latest_evaluation().and_then(|latest| origin(latest, "transcript"));
+        path.map(PathBuf::from).filter(|path| path.is_file())
+    }
+
+    /// Returns all conversations of a session, in the words of the program.
     fn conversations(&self, view: &JournalView) -> Vec<String> {
         let later = view.evaluations().filter_map(|evaluation| origin(evaluation, "conversation"));
         let mut all: Vec<String> = std::iter::once(self.conversation.clone()).chain(later).collect();
@@ -183,10 +200,11 @@ impl GuardedSession {
         Err(busy(message))
     }
 
-    /// Fails if the program may still change files: a call is open, or a process of it runs.
+    /// Fails if the program may still change files: a call is open, or a process of it runs. Calls that have ended
+    /// without a report have to be closed before.
     pub(crate) fn check_quiet(&self, view: &JournalView) -> anyhow::Result<()> {
         self.check_processes(view)?;
-        let title = self.program.title();
+        let (title, session) = (self.program.title(), short(view.session_id()));
         let open: Vec<String> = view
             .calls()
             .filter(|call| call.is_open())
@@ -195,15 +213,12 @@ impl GuardedSession {
         if open.is_empty() {
             return Ok(());
         }
-        Err(busy(format!("{title} has not reported the end of {}", open.join(", "))))
+        Err(busy(format!("{title} (session {session}) has not reported the end of {}", open.join(", "))))
     }
 
     /// Returns the command with which the program continues from a point, whose view this is.
     pub(crate) fn continue_from(&self, at: &JournalView) -> ContinueCommand {
-        let latest = at.latest_evaluation();
-        let conversation = latest
-            .and_then(|latest| origin(latest, "conversation"))
-            .unwrap_or_else(|| self.conversation.clone());
+        let (latest, conversation) = (at.latest_evaluation(), self.latest_conversation(at));
         match self.program {
             Program::ClaudeCode => {
                 let mut command = self.claude(at, latest, &conversation);

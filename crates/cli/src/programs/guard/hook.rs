@@ -11,7 +11,7 @@ use backstitch::host::{ObservedCall, ObservedResult, ObservedSession};
 use backstitch::journal::EvaluationOutcome;
 use backstitch::ports::WorkspaceError;
 use backstitch::secrets::Secrets;
-use backstitch_bridge::hooks::{HookDecision, HookEvent, HookReport, decision};
+use backstitch_bridge::hooks::{HookDecision, HookEvent, HookReport, decision, prompt_context};
 use backstitch_bridge::{ENGINE_VARIABLE, Program, transcript};
 use clap::Args;
 use serde_json::{Map, Value};
@@ -19,11 +19,11 @@ use serde_json::{Map, Value};
 use super::destructive::discards;
 use super::gaps::{self, BegunHook};
 use super::program::program_parser;
-use super::session;
+use super::{rewound, session};
 use crate::common::Common;
 use crate::keys;
 use crate::open::OpenStore;
-use crate::open::guarded::{Binding, PATIENCE, PERMISSION_MODE};
+use crate::open::guarded::{Binding, PATIENCE, PERMISSION_MODE, record_results};
 
 /// The largest event.
 const LARGEST: u64 = 64 * 1024 * 1024;
@@ -65,11 +65,17 @@ impl Hook {
             // Any event may be one that a call waits for.
             Err(error) => (true, true, Err(error)),
         };
-        let Err(error) = recorded else {
-            if let Some(what) = discarded.filter(|_| is_before_call) {
-                self.ask_about(what);
+        let error = match recorded {
+            Err(error) => error,
+            Ok(context) => {
+                if let Some(text) = context {
+                    println!("{}", prompt_context(&text));
+                }
+                if let Some(what) = discarded.filter(|_| is_before_call) {
+                    self.ask_about(what);
+                }
+                return Ok(ExitCode::SUCCESS);
             }
-            return Ok(ExitCode::SUCCESS);
         };
         let reason = format!("Backstitch could not record this step: {error:#}");
         if self.strict && is_before_call {
@@ -98,19 +104,22 @@ impl Hook {
         }
     }
 
-    async fn record(&self, common: &Common, event: HookEvent) -> anyhow::Result<()> {
+    /// Records an event. Returns a text for the model, if it has to know something.
+    async fn record(&self, common: &Common, event: HookEvent) -> anyhow::Result<Option<String>> {
         let conversation = event.session().context("the event names no session")?;
         let report = event.report(self.program)?;
         if report == HookReport::Nothing {
-            return Ok(());
+            return Ok(None);
         }
         let directory = self.project(&event)?;
         let place = OpenStore::existing_or_new(common, &directory)?;
         let binding = Binding::open(&place.directory, self.program, &conversation)?;
         let begun = BegunHook::new(binding.directory(), &event)?;
+        // A program that is not known counts as running.
+        let _ = binding.remember_program();
         let recorded = self.record_in(&place, &binding, &conversation, &directory, &event, report).await;
         match &recorded {
-            Ok(()) => begun.clear(),
+            Ok(_) => begun.clear(),
             // There is no session that could record it.
             Err(error) if is_refused(error) => begun.clear(),
             Err(error) => begun.keep_reason(&format!("{error:#}")),
@@ -137,7 +146,7 @@ impl Hook {
         directory: &Path,
         event: &HookEvent,
         report: HookReport,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Option<String>> {
         let until = Instant::now() + PATIENCE;
         let Some(_lock) = binding.lock(until)? else { bail!("another hook of this session takes too long") };
         let mut origin = Map::from_iter([("conversation".to_owned(), Value::from(conversation))]);
@@ -145,6 +154,10 @@ impl Hook {
         origin.extend(transcript.map(|path| ("transcript".to_owned(), Value::from(path))));
         origin.extend(event.permission_mode().map(|mode| (PERMISSION_MODE.to_owned(), Value::from(mode))));
         let opened = self.open(place, binding, conversation, directory, until).await?.with_origin(origin);
+        let context = match &report {
+            HookReport::Prompt(_) => rewound::context(place, &opened, self.program, conversation).await,
+            _ => Ok(None),
+        };
         let done = self.apply(binding, &opened, event, report).await;
         let released = opened.release().await;
         done?;
@@ -153,7 +166,7 @@ impl Hook {
         if event.is_start() {
             super::install::collect(place).await;
         }
-        Ok(())
+        context
     }
 
     /// Opens the session of the conversation with its files, or creates it.
@@ -244,19 +257,10 @@ impl Hook {
 
     /// Closes calls that have ended without a report, such as denied ones: their results are in the transcript.
     async fn settle(&self, session: &ObservedSession, event: &HookEvent) -> anyhow::Result<()> {
-        let view = session.view().await;
-        if view.calls().all(|call| !call.is_open()) {
-            return Ok(());
+        match event.transcript() {
+            Some(path) => record_results(session, self.program, &path).await,
+            None => Ok(()),
         }
-        let Some(path) = event.transcript() else { return Ok(()) };
-        for (call, result) in transcript::results(self.program, &path) {
-            let id = session.call_id(&call.id).await;
-            if let Some(open) = view.call(id).filter(|call| call.is_open()) {
-                let call = ObservedCall::new(call.id, &open.name, Value::Null);
-                session.record_call_end(call, result).await?;
-            }
-        }
-        Ok(())
     }
 
     /// Records the requests of the program since the last time.

@@ -21,6 +21,7 @@ mod install;
 mod leftovers;
 mod points;
 mod program;
+mod rewound;
 mod session;
 mod status;
 

@@ -6,36 +6,25 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use backstitch::filesystem::format;
-use backstitch::host::{message_text, one_line};
 use backstitch::id::SessionId;
-use backstitch::journal::Role;
-use backstitch::message::Content;
-use backstitch::ports::{PathChange, SessionQuery};
+use backstitch::ports::SessionQuery;
 use backstitch::time::Clock as _;
-use backstitch::view::{Call, JournalView};
 use backstitch::{PointSpec, SystemClock};
 use backstitch_bridge::Program;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::common::{Common, counted};
+use crate::common::Common;
 use crate::error::{CommandError, ErrorCode};
+use crate::history::points::points;
 use crate::history::travel;
 use crate::open::guarded::{Binding, GuardedSession, is_guarded};
 use crate::open::{OpenStore, short};
 use crate::report::Report;
-use crate::terminal::time::relative;
 use crate::usage;
 
 /// The newest sessions that are looked at.
 const NEWEST: usize = 100;
-
-/// The most files that a line names.
-const NAMED: usize = 4;
-
-/// The most characters of a prompt in a line.
-const SHOWN: usize = 60;
 
 #[derive(Args)]
 pub(crate) struct Points {
@@ -52,79 +41,28 @@ pub(crate) struct GuardRewind {
     force: bool,
 }
 
-/// A call, with what it changed.
-struct CallPoint<'a> {
-    call: &'a Call,
-    prompt: String,
-    changes: Vec<PathChange>,
-}
-
 impl Points {
     pub(super) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let place = OpenStore::existing(common)?;
         let session = session_or_current(&place, self.session.as_deref()).await?;
         let view = place.view(session).await?;
-        let points = points(&place, &view)?;
+        let points = points(&place, &view, usize::MAX)?;
         let now = SystemClock::new().now();
         let values: Vec<Value> = points.iter().map(|point| point.to_json(now)).collect();
         let mut report = Report::new(&json!({"v": 1, "session": session, "points": values}));
         if points.is_empty() {
             report = report.line(format!("session {} has no calls yet", short(session)));
         }
-        let mut prompt = "";
+        let mut prompt = String::new();
         for point in points.iter().rev() {
-            if point.prompt != prompt {
-                prompt = &point.prompt;
-                report = report.line(one_line(prompt, SHOWN));
+            if point.prompt() != prompt {
+                prompt = point.prompt();
+                report = report.line(prompt.clone());
             }
-            let age = point.started().map(|at| relative(at, now)).unwrap_or_default();
-            let (call, files) = (short(point.call.call_id), point.files());
-            report = report.line(format!("  before:{call}  {}  {files}  {age}", point.call.name));
+            report = report.line(format!("  {}", point.line(now)));
         }
         Ok(report.print(common))
     }
-}
-
-impl CallPoint<'_> {
-    fn started(&self) -> Option<backstitch::time::Timestamp> {
-        self.call.intent.as_ref().map(|intent| intent.at)
-    }
-
-    fn files(&self) -> String {
-        let names: Vec<&str> = self.changes.iter().take(NAMED).map(|change| change.path.as_str()).collect();
-        match self.changes.len() {
-            0 => "no files".to_owned(),
-            count if count > NAMED => format!("{}: {}, ...", counted(count, "file"), names.join(", ")),
-            count => format!("{}: {}", counted(count, "file"), names.join(", ")),
-        }
-    }
-
-    fn to_json(&self, now: backstitch::time::Timestamp) -> Value {
-        let id = self.call.call_id;
-        let age = self.started().map(|at| now.since(at).as_secs());
-        json!({"point": format!("before:{id}"), "call": id, "tool": self.call.name, "prompt": self.prompt,
-            "at": self.started(), "age_seconds": age, "files": self.changes})
-    }
-}
-
-/// Returns the calls of a session, the oldest first, with what each of them changed.
-fn points<'a>(place: &OpenStore, view: &'a JournalView) -> anyhow::Result<Vec<CallPoint<'a>>> {
-    let mut points = Vec::new();
-    for call in view.calls().filter(|call| call.intent.is_some()) {
-        let before = call.intent.as_ref().and_then(|intent| intent.record.root);
-        let after = call.finished.as_ref().and_then(|finished| finished.record.root);
-        let changes = match (before, after) {
-            (Some(before), Some(after)) => format::diff(&*place.objects, before, after)?,
-            _ => Vec::new(),
-        };
-        let messages = view.messages_of(call.evaluation_id)?;
-        let mut prompts = messages.iter().filter(|message| {
-            message.role() == Role::User && matches!(message.message.content, Content::Parts(_))
-        });
-        let prompt = prompts.next().map(|message| message_text(message)).unwrap_or_default();
-        points.push(CallPoint { call, prompt, changes });
-    }
-    Ok(points)
 }
 
 impl GuardRewind {

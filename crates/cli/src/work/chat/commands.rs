@@ -1,5 +1,6 @@
 //! Commands of a conversation, carried out. Most of them are the commands of the same name.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -15,6 +16,7 @@ use clap::Parser as _;
 use super::conversation::{Conversation, Flow, agent_of};
 use super::slash::{self, Slash};
 use crate::common::Common;
+use crate::history::neighbours;
 use crate::history::restores::{self, RestoreCause};
 use crate::history::scope::shared_lines;
 use crate::open::definition::{change_mode, first_line, switch_model, with_served_models};
@@ -140,6 +142,10 @@ impl Conversation {
     async fn travel(&mut self, step: HistoryStep, done: &str) -> anyhow::Result<()> {
         let Some((place, session)) = self.begun() else { return Ok(()) };
         ensure_idle(&self.common, place, session).await?;
+        let view = place.view(session).await?;
+        if let Some(directory) = view.directory() {
+            neighbours::check(&self.common, place, Path::new(directory), session).await?;
+        }
         let files = self.files().await?;
         let files = files.map_or(OperationFiles::Untouched, OperationFiles::within);
         let options = RewindOptions { files, ..RewindOptions::default() };

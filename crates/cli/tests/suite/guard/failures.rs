@@ -163,7 +163,8 @@ fn a_rewind_waits_for_the_end_of_calls_and_processes() {
     assert!(refused.contains("still runs") && refused.contains("sleep 600"), "{refused}");
     stage.run(&["rewind", &session, &point, "--force"]).worked_quietly();
     assert_eq!((stage.file("a"), stage.file("half")), (None, None));
-    stage.run(&["undo", &session]).worked_quietly();
+    assert!(stage.run(&["undo", &session]).failed().contains("guard_busy"));
+    stage.run(&["undo", &session, "--force"]).worked_quietly();
     // Another conversation in the same directory may not be rewound then either.
     let neighbour = StandIn::new(&stage, "0the-r");
     neighbour.start();

@@ -5,6 +5,7 @@ mod codex;
 mod command;
 mod failures;
 mod kills;
+mod neighbours;
 mod placed;
 pub(crate) mod real_claude;
 mod real_codex;

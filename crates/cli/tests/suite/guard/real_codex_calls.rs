@@ -230,9 +230,8 @@ fn a_killed_codex_leaves_a_call_that_can_be_rewound() {
     child.wait().unwrap();
     let session = codex.stage.session();
     let point = codex.before("call_01");
-    let refused = codex.stage.run(&["rewind", &session, &point]).failed();
-    assert!(refused.contains("guard_busy"), "{refused}");
-    codex.stage.run(&["rewind", &session, &point, "--force", "--continue=second"]).worked_quietly();
+    // The program is gone, so its call is closed.
+    codex.stage.run(&["rewind", &session, &point, "--continue=second"]).worked_quietly();
     assert_eq!(picture(&codex.files()), start);
     assert_eq!(codex.latest_prompts(), ["second"]);
 }

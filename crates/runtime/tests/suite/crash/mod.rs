@@ -11,6 +11,7 @@
 
 mod adoption;
 mod applying;
+mod between;
 mod child;
 mod erasure;
 mod fallbacks;

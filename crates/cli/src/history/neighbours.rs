@@ -1,0 +1,82 @@
+//! Other sessions that work in a directory, before a command moves its files.
+//!
+//! Files that another session may be writing are not moved: those of a session which a process drives, and those of a guarded program
+//! whose command runs or whose call is open. What is dead is closed first: calls that have ended without a report, and processes
+//! that a killed runtime has left. A window that is open and idle is not in the way, since only files of the session itself are
+//! moved.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use backstitch::host::end_survivors;
+use backstitch::id::SessionId;
+use backstitch::journal::JournalState;
+use backstitch::ports::{IndexedSession, SessionQuery};
+
+use crate::common::Common;
+use crate::error::{CommandError, ErrorCode};
+use crate::open::guarded::{CommandSession, GuardedSession, close_ended, is_guarded};
+use crate::open::{OpenStore, holder, short};
+
+/// The newest sessions that are looked at: of the directory, and of the store.
+const NEWEST: usize = 50;
+
+/// Fails if another session works in a directory, inside of it or around it, and names it.
+pub(crate) async fn check(
+    common: &Common,
+    place: &OpenStore,
+    directory: &Path,
+    own: SessionId,
+) -> anyhow::Result<()> {
+    let newest = SessionQuery::roots().with_limit(NEWEST);
+    let here = newest.clone().with_workspace(directory.to_string_lossy().into_owned());
+    let mut seen = HashSet::from([own]);
+    for query in [here, newest] {
+        let page = place.runtime.sessions(query).await?;
+        for other in page.sessions.iter().filter(|other| shares_files(other, directory)) {
+            if !seen.insert(other.id()) {
+                continue;
+            }
+            if is_guarded(other) {
+                check_guarded(place, other.id()).await?;
+            } else {
+                check_driven(common, place, other).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether the directory of a session is this one, or inside of it, or around it.
+fn shares_files(other: &IndexedSession, directory: &Path) -> bool {
+    let known = other.summary.workspace.as_deref().map(Path::new);
+    known.is_some_and(|known| known.starts_with(directory) || directory.starts_with(known))
+}
+
+/// Fails if a process drives a session. Ends the processes that a killed one has left in an open call.
+async fn check_driven(common: &Common, place: &OpenStore, other: &IndexedSession) -> anyhow::Result<()> {
+    let Some(driver) = place.runtime.holder(other.id()).await? else {
+        if other.summary.state != JournalState::Open {
+            return Ok(());
+        }
+        let view = place.view(other.id()).await?;
+        let open = view.calls().filter(|call| call.is_open());
+        end_survivors(open.flat_map(|call| call.processes.iter()).map(|process| &**process)).await?;
+        return Ok(());
+    };
+    let id = short(other.id());
+    let message = format!("session {id} works in this directory, driven by {}", driver.owner);
+    let hint = holder::hint(common, other.id());
+    Err(CommandError::new(ErrorCode::WorkspaceHeld, message).with_hint(hint).into())
+}
+
+/// Fails if the program of a guarded session may change files.
+async fn check_guarded(place: &OpenStore, session: SessionId) -> anyhow::Result<()> {
+    let view = place.view(session).await?;
+    if let Some(command) = CommandSession::of(&view) {
+        return command.check_quiet(&place.directory);
+    }
+    let Some(guarded) = GuardedSession::of(&view) else { return Ok(()) };
+    guarded.check_processes(&view)?;
+    guarded.check_quiet(&close_ended(place, view).await?)
+}

@@ -1,0 +1,51 @@
+//! What the model of an open window has to know after a rewind.
+//!
+//! A rewind does not reach into a program that runs. Its next prompt continues the whole conversation, with work that was undone.
+//! So the hook of that prompt adds a text for the model, and the log says that the conversation was not cut.
+
+use backstitch::filesystem::format;
+use backstitch::host::ObservedSession;
+use backstitch_bridge::Program;
+
+use crate::open::{OpenStore, short};
+
+/// The most files that the text for the model names.
+const MOST_NAMED: usize = 50;
+
+/// Returns the text for the model, if files were rewound since the last prompt of the conversation.
+pub(super) async fn context(
+    place: &OpenStore,
+    session: &ObservedSession,
+    program: Program,
+    conversation: &str,
+) -> anyhow::Result<Option<String>> {
+    let Some(unseen) = session.unseen_rewind(conversation).await? else { return Ok(None) };
+    let point = match &unseen.call {
+        Some((call, name)) => format!("before the call {name} [{}]", short(*call)),
+        None => "an earlier point".to_owned(),
+    };
+    let roots = unseen.before.zip(unseen.now);
+    let changes = roots.and_then(|(before, now)| format::diff(&*place.objects, before, now).ok());
+    let paths: Vec<String> =
+        changes.unwrap_or_default().into_iter().take(MOST_NAMED + 1).map(|change| change.path).collect();
+    let files = match &paths[..] {
+        [] => "Read files again before you use or change them.".to_owned(),
+        paths => {
+            let more = if paths.len() > MOST_NAMED { " and more" } else { "" };
+            let named = paths.iter().take(MOST_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+            format!(
+                "These files differ from what you have seen: {named}{more}. Read them again before you use or change them."
+            )
+        }
+    };
+    let title = program.title();
+    let text = format!(
+        "The conversation of {title} was not cut by the rewind at {}: its window was open. A text for its model names what was rewound",
+        unseen.at
+    );
+    session.note(text).await?;
+    Ok(Some(format!(
+        "The person has rewound this session with Backstitch, to {point}. What was done since then is undone, although this \
+         conversation still shows it. {files}"
+    )))
+}
