@@ -38,7 +38,9 @@ pub(crate) enum Command {
     )]
     Ls(look::list::List),
     /// Show the events of a session.
-    #[command(after_help = "Examples:\n  backstitch log 4f2a --follow\n  backstitch log 4f2a --file src/main.rs")]
+    #[command(
+        after_help = "Examples:\n  backstitch log 4f2a --follow\n  backstitch log 4f2a --file src/main.rs"
+    )]
     Log(look::log::Log),
     /// Show a session, or one of its calls in full.
     #[command(

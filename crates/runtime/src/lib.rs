@@ -82,7 +82,8 @@ pub use live::{
 pub use main_loop::{MainLoop, MainLoopError, Task};
 pub use observed::{
     ObservedBoundary, ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult, ObservedSession,
-    UnseenRewind, changes_line, is_observed, observed_agent, observed_conversation, observed_origin, observed_prompt_id,
+    UnseenRewind, changes_line, is_observed, observed_agent, observed_conversation, observed_origin,
+    observed_prompt_id,
 };
 pub use outcome::{DriveOutcome, FinalAnswer};
 pub use outside::{
@@ -94,8 +95,7 @@ pub use policy::{FunctionPolicy, HumanPolicy};
 pub use prices::{Price, Prices};
 #[cfg(unix)]
 pub use process::{
-    PrivateDirectory, ProgramPlace, ServerProcess, ServerStreams, left_temporaries,
-    remove_left_temporaries,
+    PrivateDirectory, ProgramPlace, ServerProcess, ServerStreams, left_temporaries, remove_left_temporaries,
 };
 pub use process::{
     SandboxSupport, end_survivors, has_namespaces, has_supervisor, hide_secrets, probe, resolve_writable,

@@ -23,7 +23,7 @@ use crate::journal::{CoveredDigests, Effect};
 use crate::ports::{BoxFuture, FilePath, OutputCaps, ProcessSpec, Sandbox};
 use crate::prompt::Output;
 use crate::tool::{CallInspection, Tool, ToolContext, ToolError, ToolHandler, ToolOutcome};
-use crate::tools::{CommandOutcome, Files, effect_within, run_confined, sandbox_description, command_limit};
+use crate::tools::{CommandOutcome, Files, command_limit, effect_within, run_confined, sandbox_description};
 
 /// Time limit of a call, if the definition sets none.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -232,10 +232,7 @@ impl ToolHandler for CommandRunner {
         Box::pin(async move { self.run(&context, &arguments).await })
     }
 
-    fn inspect<'a>(
-        &'a self,
-        call: CallInspection<'a>,
-    ) -> BoxFuture<'a, Result<CoveredDigests, ToolError>> {
+    fn inspect<'a>(&'a self, call: CallInspection<'a>) -> BoxFuture<'a, Result<CoveredDigests, ToolError>> {
         Box::pin(self.digests(call.directory, call.arguments))
     }
 }

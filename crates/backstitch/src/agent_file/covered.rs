@@ -47,7 +47,8 @@ fn digest_of(path: &Path) -> (String, Digest) {
     (format!("the file {}", path.display()), digest)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 

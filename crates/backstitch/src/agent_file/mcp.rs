@@ -107,7 +107,11 @@ impl McpDefinition {
             ("command", has_no_url && has_no_program, no_program),
             ("headers", has_no_url && !self.headers.is_empty(), no_headers),
             ("timeout", is_zero, "the time must be longer than 0"),
-            ("network", has_url && self.network.is_some(), "a server with a `url` is not a program of the agent"),
+            (
+                "network",
+                has_url && self.network.is_some(),
+                "a server with a `url` is not a program of the agent",
+            ),
         ])?;
         if let Some(url) = &self.url {
             checked_url(url).map_err(|problem| Problem::new(["url"], problem.message))?;

@@ -81,11 +81,7 @@ impl SideFile {
         }
     }
 
-    fn change(
-        self,
-        path: PathBuf,
-        entries: io::Result<usize>,
-    ) -> Result<Option<SideFileChange>, OpenError> {
+    fn change(self, path: PathBuf, entries: io::Result<usize>) -> Result<Option<SideFileChange>, OpenError> {
         match entries {
             Ok(0) => Ok(None),
             Ok(entries) => Ok(Some(SideFileChange { kind: self.name().to_owned(), path, entries })),

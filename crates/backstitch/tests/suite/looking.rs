@@ -273,9 +273,9 @@ async fn changed_paths_are_listed_by_call_also_after_a_rewind() {
     let json = checked(written);
     assert_eq!((&*written.tool, written.turn, written.kept, written.visible), ("write_file", 1, true, true));
     assert_eq!(json["counts"], json!({"added": 1, "modified": 0, "mode": 0, "deleted": 0}));
-    let [added] = &written.files.as_deref().unwrap()[..] else { panic!("{written:?}") };
+    let [added] = written.files.as_deref().unwrap() else { panic!("{written:?}") };
     assert_eq!((&*added.path, added.change, added.before), ("coat.txt", ChangeKind::Added, None));
-    let [modified] = &edited.files.as_deref().unwrap()[..] else { panic!("{edited:?}") };
+    let [modified] = edited.files.as_deref().unwrap() else { panic!("{edited:?}") };
     assert_eq!((modified.change, modified.before), (ChangeKind::Modified, added.after), "it follows");
     assert_eq!(modified.after.and_then(|content| content.bytes), Some(5));
 

@@ -65,7 +65,8 @@ impl Config {
 
     /// Returns the settings about approvals: of the user, and of a project, which can only ask for more of them.
     fn approve(&self) -> impl Iterator<Item = ApproveSetting> {
-        let own = [&self.environment, &self.user].into_iter().find_map(|layer| layer.settings.approve.clone());
+        let own =
+            [&self.environment, &self.user].into_iter().find_map(|layer| layer.settings.approve.clone());
         let of_project = self.project.settings.approve.clone();
         own.into_iter().chain(of_project.filter(|approve| *approve != ApproveSetting::Auto))
     }

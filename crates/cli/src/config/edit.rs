@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(set("", "approve", "[\"shell\"]").unwrap(), "approve = [\"shell\"]\n");
         assert_eq!(set("", "pager", "false").unwrap(), "pager = false\n");
         let unknown = set("", "modle", "openai:a").unwrap_err();
-        assert!(unknown.contains("did you mean `model`"), "{unknown}");
+        assert!(unknown.contains("did you mean `mode` or `model`"), "{unknown}");
         assert!(set("", "max_turns", "many").unwrap_err().starts_with("max_turns: "));
         assert!(set("", "max_turns.x", "1").is_err() && set("max_turns = 2", "max_turns.x", "1").is_err());
         assert!(set("[budget]\nturns = 1", "budget", "3").unwrap_err().contains("table"));

@@ -87,7 +87,7 @@ impl IdleSession {
         } else if let Some(guarded) = GuardedSession::of(&self.view) {
             guarded.check_processes(&self.view)?;
             self.view = close_ended(&self.place, self.view.clone()).await?;
-            guarded.check_quiet(&self.view)?;
+            guarded.check_quiet(&self.place, &self.view).await?;
         }
         match self.directory() {
             Some(directory) => neighbours::check(common, &self.place, directory, self.session).await,

@@ -78,5 +78,5 @@ async fn check_guarded(place: &OpenStore, session: SessionId) -> anyhow::Result<
     }
     let Some(guarded) = GuardedSession::of(&view) else { return Ok(()) };
     guarded.check_processes(&view)?;
-    guarded.check_quiet(&close_ended(place, view).await?)
+    guarded.check_quiet(place, &close_ended(place, view).await?).await
 }

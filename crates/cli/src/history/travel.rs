@@ -91,7 +91,9 @@ impl Rewind {
         }
         match (CommandSession::of(&opened.view), GuardedSession::of(&opened.view)) {
             (Some(command), _) => Err(command.refusal()),
-            (None, None) => usage::refuse("`--continue` needs a guarded session; `resume` continues this one"),
+            (None, None) => {
+                usage::refuse("`--continue` needs a guarded session; `resume` continues this one")
+            }
             (None, Some(_)) => Ok(()),
         }
     }
@@ -316,7 +318,8 @@ impl Restore {
         let paths = self.paths.iter().map(|path| in_session_or_whole(&opened.view, path));
         let paths = paths.collect::<anyhow::Result<Vec<_>>>()?;
         let files = if self.all_files { RewoundFiles::All } else { RewoundFiles::Own };
-        let conflicts = if self.force { ReversalConflicts::TakeTarget } else { ReversalConflicts::LeaveAlone };
+        let conflicts =
+            if self.force { ReversalConflicts::TakeTarget } else { ReversalConflicts::LeaveAlone };
         let scope = RewindScope { files, conflicts, ..RewindScope::default() };
         let options = RewindOptions { scope, ..opened.options() };
         let restoring = opened.place.runtime.restore_with(opened.session, self.from, paths, options);

@@ -72,7 +72,10 @@ pub(crate) fn explain(common: &Common, view: &JournalView, all: &[PendingDecisio
                 then = resume(" --files keep");
             }
             (PauseReason::Files, _) => {
-                lines.push("paused: it is unknown whether the interrupted call or others changed these files:".to_owned());
+                lines.push(
+                    "paused: it is unknown whether the interrupted call or others changed these files:"
+                        .to_owned(),
+                );
                 lines.extend(one.files.iter().map(|file| format!("  {}", exact_text(file))));
                 lines.push("restore them, and the call runs again; or restore nothing with `--files keep`, and the call fails:".to_owned());
                 then = resume(" --files restore");

@@ -25,7 +25,9 @@ pub(crate) fn confirm(common: &Common, directory: &Path) -> Result<(), TrustErro
     }
     let shown = root.display();
     if common.can_ask() {
-        eprintln!("In the mode full, the agent runs every command as you, with your keys and the network, and asks nothing.");
+        eprintln!(
+            "In the mode full, the agent runs every command as you, with your keys and the network, and asks nothing."
+        );
         let question = format!("Use it in {shown} from now on? [y/N] ");
         if terminal::confirm(&question).map_err(TrustError::NoAnswer)? {
             return Ledger::change(|ledger| ledger.full.extend(now));

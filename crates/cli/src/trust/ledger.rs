@@ -123,9 +123,7 @@ impl Ledger {
     pub(super) fn revoke_full(&mut self, root: &Path) -> bool {
         let now = Project::at(root).ok();
         let before = self.full.len();
-        self.full.retain(|known| {
-            known.path() != root && !now.as_ref().is_some_and(|now| known.is_same(now))
-        });
+        self.full.retain(|known| known.path() != root && !now.as_ref().is_some_and(|now| known.is_same(now)));
         self.full.len() != before
     }
 

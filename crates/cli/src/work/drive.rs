@@ -204,7 +204,8 @@ impl Ask {
         let text = mission::of_argument("TEXT", self.text)?;
         let session = Some(self.session.as_str());
         let mut opened =
-            DrivenSession::open(common, session, &self.model, &self.moved, (None, None), self.take_over).await?;
+            DrivenSession::open(common, session, &self.model, &self.moved, (None, None), self.take_over)
+                .await?;
         let mission = opened.built.mission(&text)?;
         opened.open_workspace().await?;
         let options = opened.options(self.take_over);

@@ -102,7 +102,7 @@ fn rewinds_forks_and_rescues_are_drawn() {
     let stage = Stage::new().with_variable("LC_ALL", "C.UTF-8");
     let session = two_calls(&stage);
     std::fs::write(stage.path("files/mine.txt"), "by hand").unwrap();
-    stage.run(&["rewind", &session, "turn:1"]).worked_quietly();
+    stage.run(&["rewind", &session, "turn:1", "--all-files"]).worked_quietly();
     let fork = stage.json(&["fork", &session, "start"])["session"].as_str().unwrap().to_owned();
     // The command failed outside of the sandbox, so it is not run again unasked.
     let waits = stage.run(&["resume", &session]);

@@ -371,9 +371,7 @@ fn a_day_with_the_defaults_asks_nothing() {
         json!({"calls": [{"name": "shell", "arguments": arguments}]})
     };
     let cargo = |what: &str| {
-        shell(&format!(
-            "unset CARGO_TARGET_DIR; export CARGO_HOME=$TMPDIR/cargo; cargo {what} --offline -q"
-        ))
+        shell(&format!("unset CARGO_TARGET_DIR; export CARGO_HOME=$TMPDIR/cargo; cargo {what} --offline -q"))
     };
     let edit = json!({"path": "src/main.rs", "old": "fn main() {", "new": "fn main() { print!(\"well \");"});
     let write = json!({"path": "seam.txt", "text": "red\n"});

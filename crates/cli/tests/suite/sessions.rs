@@ -149,6 +149,7 @@ text = "Sent."
     let script = scripted(&place.path("script.toml"));
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_backstitch"))
         .args(["--store", text(&store), "run", "Send", "--model", &script, "--workspace", text(&files)])
+        .args(["--network", "on"])
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null())
         .spawn()
@@ -242,7 +243,7 @@ fn the_quickstart_holds() {
 fn what_a_rewind_and_a_fork_leave_done_outside_is_named() {
     let script = "[[reply]]\ncall = [{ name = 'shell', arguments = { command = 'echo paid 12' } }]\n[[reply]]\ntext = 'Done.'\n";
     let place = Place::new(script);
-    let ended = place.start(&["--json", "--shell-effect", "external"]).worked();
+    let ended = place.start(&["--json", "--network", "on"]).worked();
     let ended: Value = serde_json::from_str(ended.lines().last().unwrap()).unwrap();
     let session = ended["session"].as_str().unwrap();
     let names_it = |printed: String| {

@@ -194,7 +194,7 @@ fn rights_of(text: &str) -> Option<CommandNeeds> {
 fn rights_text(needs: &CommandNeeds) -> String {
     let CommandNeeds { network, sockets, read, write, reason: _ } = needs;
     let words = [(*network, "network"), (*sockets, "sockets")];
-    let words = words.into_iter().filter_map(|(is_set, word)| is_set.then(|| word.to_owned()));
+    let words = words.into_iter().filter(|(is_set, _)| *is_set).map(|(_, word)| word.to_owned());
     let read = read.iter().map(|path| format!("read={}", path.display()));
     let write = write.iter().map(|path| format!("write={}", path.display()));
     words.chain(read).chain(write).collect::<Vec<_>>().join(",")

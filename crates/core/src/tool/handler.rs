@@ -47,10 +47,7 @@ pub trait ToolHandler: Send + Sync {
     ///
     /// After an error the call starts all the same, so a handler that returns one compares them itself
     /// ([`ToolContext::approved`]).
-    fn inspect<'a>(
-        &'a self,
-        _call: CallInspection<'a>,
-    ) -> BoxFuture<'a, Result<CoveredDigests, ToolError>> {
+    fn inspect<'a>(&'a self, _call: CallInspection<'a>) -> BoxFuture<'a, Result<CoveredDigests, ToolError>> {
         Box::pin(std::future::ready(Ok(CoveredDigests::new())))
     }
 

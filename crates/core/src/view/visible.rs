@@ -291,6 +291,12 @@ impl VisibleState {
             Some(files) => (Some(files), true),
             None => (self.files, self.files_are_owed),
         };
+        // What a call did that was open at the cut was undone with the rest, so later changes are not its own.
+        let open = visible.calls.iter().enumerate().filter(|(_, call)| call.is_open());
+        let open: Vec<usize> = open.map(|(index, _)| index).collect();
+        for index in open {
+            visible.edit_call(index).files_restored = true;
+        }
         // A resource that was registered after the cut is reset to its state at that time, the first recorded
         // one.
         for (name, known) in &self.resources {

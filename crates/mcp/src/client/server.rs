@@ -332,10 +332,7 @@ impl ToolHandler for ServerTool {
     }
 
     /// A person is asked about the tool as the session knows it. Right before the start, the server is asked.
-    fn inspect<'a>(
-        &'a self,
-        call: CallInspection<'a>,
-    ) -> BoxFuture<'a, Result<CoveredDigests, ToolError>> {
+    fn inspect<'a>(&'a self, call: CallInspection<'a>) -> BoxFuture<'a, Result<CoveredDigests, ToolError>> {
         Box::pin(async move {
             if call.moment == InspectionMoment::Question {
                 return Ok(self.covered(&self.pinned));

@@ -409,7 +409,13 @@ impl Asker {
     }
 
     /// Returns the estimated cost of a part of an answer, by the largest possible cost of its request.
-    pub(super) fn cost_of(&self, part: &KeptAttempt, largest: Amounts, provider: &str, model: &str) -> Amounts {
+    pub(super) fn cost_of(
+        &self,
+        part: &KeptAttempt,
+        largest: Amounts,
+        provider: &str,
+        model: &str,
+    ) -> Amounts {
         let cost = part.cost(largest);
         match self.agent.prices.has(provider, model) {
             true => self.agent.prices.priced(cost, provider, model),

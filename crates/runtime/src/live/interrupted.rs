@@ -276,11 +276,7 @@ impl LiveSession {
     }
 
     /// Captures the files as if everything that changed since were undone, except for some paths.
-    async fn capture_since(
-        &self,
-        before: WorkspaceRevision,
-        kept: Vec<FilePath>,
-    ) -> Result<ReversedCapture> {
+    async fn capture_since(&self, before: WorkspaceRevision, kept: Vec<FilePath>) -> Result<ReversedCapture> {
         let Some(workspace) = self.workspace().cloned() else {
             return Err(RuntimeError::NoWorkspace { session: self.id() });
         };

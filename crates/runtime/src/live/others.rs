@@ -89,7 +89,7 @@ impl LiveSession {
         };
         let recent: Vec<Call> = view.calls().filter(is_recent).cloned().collect();
         for call in &recent {
-            let mut paths = self.changes_of(call).await?;
+            let mut paths = self.paths_changed_by(call).await?;
             if which == OtherCalls::NamingTheirPaths && !paths.is_empty() {
                 let arguments = self.arguments_of_other(view, call).await?;
                 paths.retain(|path| names(&arguments, directory, path));
@@ -114,7 +114,7 @@ impl LiveSession {
     }
 
     /// Returns the paths that a call has changed.
-    async fn changes_of(&self, call: &Call) -> Result<Vec<String>> {
+    async fn paths_changed_by(&self, call: &Call) -> Result<Vec<String>> {
         let finished = call.finished.as_ref().map(|finished| &finished.record);
         if let Some(CallChanges::Paths(paths)) = finished.and_then(|finished| finished.changes.as_ref()) {
             return Ok(paths.iter().map(|changed| changed.path.clone()).collect());

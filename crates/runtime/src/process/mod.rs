@@ -65,9 +65,9 @@ pub use served::{ServerProcess, ServerStreams};
 #[cfg(unix)]
 use supervise::supervise;
 #[cfg(target_os = "linux")]
-pub use supervisor::{has_namespaces, has_supervisor, set_supervisor, supervise_if_asked};
-#[cfg(target_os = "linux")]
 use supervisor::CallWatch;
+#[cfg(target_os = "linux")]
+pub use supervisor::{has_namespaces, has_supervisor, set_supervisor, supervise_if_asked};
 #[cfg(unix)]
 pub(crate) use survivors::await_watches;
 #[cfg(unix)]
@@ -75,9 +75,9 @@ use survivors::end_call;
 #[cfg(unix)]
 pub use survivors::end_survivors;
 #[cfg(not(target_os = "linux"))]
-pub use unsupervised::{has_namespaces, has_supervisor, set_supervisor, supervise_if_asked};
-#[cfg(not(target_os = "linux"))]
 use unsupervised::CallWatch;
+#[cfg(not(target_os = "linux"))]
+pub use unsupervised::{has_namespaces, has_supervisor, set_supervisor, supervise_if_asked};
 #[cfg(not(unix))]
 pub(crate) use unsupported::await_watches;
 #[cfg(not(unix))]

@@ -202,7 +202,7 @@ impl Runtime {
 async fn check_fork(store: &dyn Store, session: SessionId, named: &Path) -> Result<()> {
     let mut parent = match creation_of(store, session).await {
         Err(RuntimeError::SessionNotFound { .. } | RuntimeError::Store(StoreError::NotFound { .. })) => None,
-        created => parent_of(&created?),
+        created => parent_of(&*created?),
     };
     if parent.is_none() {
         return Ok(());

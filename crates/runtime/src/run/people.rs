@@ -119,8 +119,7 @@ impl Runtime {
         };
         let (mut decided, mut sent) = (Vec::new(), false);
         for call in chosen {
-            let options =
-                DecideOptions { by: by.clone(), subject: call.subject, ..DecideOptions::default() };
+            let options = DecideOptions { by: by.clone(), subject: call.subject, ..DecideOptions::default() };
             let state = self.decide_with(call.session, Some(call.call), decision.clone(), options).await?;
             sent |= state != DecisionState::Recorded;
             let (session, id) = (call.session, call.call);
@@ -205,9 +204,7 @@ impl Run {
                 {
                     let subject = waiting.subject.clone();
                     let options = DecideOptions { subject, ..DecideOptions::default() };
-                    self.runtime
-                        .decide_with(waiting.session, Some(waiting.call), decision, options)
-                        .await?;
+                    self.runtime.decide_with(waiting.session, Some(waiting.call), decision, options).await?;
                     decided.push(about);
                     has_decided = true;
                 }

@@ -1,15 +1,15 @@
 //! Whether a call needs approval: what its tool declares, unless a rule says otherwise.
 
-use backstitch_core::approval::{ApprovalRule, ApprovalRules, ApprovalVerdict, RuleMatch};
-use backstitch_core::journal::{ApprovalSubject, CoveredDigests, Decision, PauseReason, PauseResolved};
-use backstitch_core::tool::{CallInspection, InspectionMoment, Tool, ToolError, Approval};
-use serde_json::{Map, Value};
 use super::request::{CallOutcome, CallRequest};
 use super::{ToolRunner, paused};
-use backstitch_core::mode::{AgentMode, CallKind};
 use crate::agent::SubAgent;
 use crate::error::Result;
 use crate::live::LiveSession;
+use backstitch_core::approval::{ApprovalRule, ApprovalRules, ApprovalVerdict, RuleMatch};
+use backstitch_core::journal::{ApprovalSubject, CoveredDigests, Decision, PauseReason, PauseResolved};
+use backstitch_core::mode::{AgentMode, CallKind};
+use backstitch_core::tool::{Approval, CallInspection, InspectionMoment, Tool, ToolError};
+use serde_json::{Map, Value};
 
 /// What a call needs before it may run.
 pub(crate) enum ApprovalNeed {

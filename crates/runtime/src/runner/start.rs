@@ -188,7 +188,8 @@ impl ToolRunner {
         };
         let arguments = std::mem::take(&mut started.arguments);
         let watch = live.times_of_attempt(&started.intent.record).zip(live.host_directory());
-        let watch = watch.filter(|_| has_supervisor()).map(|(times, root)| bounds.processes.watch(times, root));
+        let watch =
+            watch.filter(|_| has_supervisor()).map(|(times, root)| bounds.processes.watch(times, root));
         let ended = attempt::run(&started.tool, context, arguments, bounds, |handler| {
             Box::pin(inside(hold, &live.files, started.tool.name(), handler))
         })

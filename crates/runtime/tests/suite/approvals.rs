@@ -515,11 +515,8 @@ fn kinds(ran: &Arc<AtomicUsize>) -> Vec<Tool> {
     let tool = |name: &str, effect: Effect, commands: Option<CommandLimit>| {
         let ran = ran.clone();
         let builder = Tool::builder(name, "Does something.").unwrap().effect(effect).commands(commands);
-        let builder = builder.workspace(if effect == Effect::Pure {
-            WorkspaceUse::None
-        } else {
-            WorkspaceUse::Write
-        });
+        let builder =
+            builder.workspace(if effect == Effect::Pure { WorkspaceUse::None } else { WorkspaceUse::Write });
         builder.rights_argument("needs").handler(move |_, rights: Rights| {
             ran.fetch_add(1, Ordering::SeqCst);
             async move { Ok(ToolResult::ok(format!("with {:?}", rights.needs))) }
@@ -571,7 +568,13 @@ async fn a_mode_runs_asks_and_refuses() {
         for call in &calls {
             let (waits, result) = call_in(mode, call.clone(), ApprovalRules::default()).await;
             let is_refused = result.contains("in the mode plan");
-            found.push(if waits { 'a' } else if is_refused { 'x' } else { 'r' });
+            found.push(if waits {
+                'a'
+            } else if is_refused {
+                'x'
+            } else {
+                'r'
+            });
         }
         assert_eq!(found, expected, "{mode}");
     }

@@ -282,15 +282,16 @@ async fn a_shutdown_repeats_the_request_of_a_sub_agent_unchanged() {
     let runtime = Runtime::new(store.clone());
     let (helper, shown) = agent(FirstEnd::Hangs);
     let helper = SubAgent::new("helper", "Measures.", helper).unwrap();
-    let policy = FunctionPolicy::new(PolicyName::new("master").unwrap(), |question: PolicyRequest| async move {
-        Ok(match question.turn {
-            1 => {
-                let mission = Map::from_iter([("mission".to_owned(), json!("Measure"))]);
-                PolicyAnswer::default().call("helper", Arguments::from_object(mission))
-            }
-            _ => PolicyAnswer::text("measured"),
-        })
-    });
+    let policy =
+        FunctionPolicy::new(PolicyName::new("master").unwrap(), |question: PolicyRequest| async move {
+            Ok(match question.turn {
+                1 => {
+                    let mission = Map::from_iter([("mission".to_owned(), json!("Measure"))]);
+                    PolicyAnswer::default().call("helper", Arguments::from_object(mission))
+                }
+                _ => PolicyAnswer::text("measured"),
+            })
+        });
     let agent = Agent::new("tests/master").policy(Arc::new(policy)).tools([helper]);
     let mut run = runtime.start(&agent, "Measure").await.unwrap();
     wait_for_text(&mut run).await;

@@ -89,7 +89,7 @@ impl PreparedBatch {
             texts.push(text);
         }
         let changes = records.into_iter().filter_map(|record| match record.body {
-            RecordBody::CallFinished(finished) => Some((record.position, finished.changes?)),
+            RecordBody::CallFinished(finished) => Some((record.position, finished.changes.clone()?)),
             _ => None,
         });
         let changes = changes.collect();

@@ -16,8 +16,8 @@ use rusqlite::Connection;
 use super::error::Failure;
 use super::objects::Presence;
 use super::store::SqliteStore;
-use super::{append, changes, claims, inbox, index, mark, objects, query, read, snapshots};
 use super::writer::CommitSync;
+use super::{append, changes, claims, inbox, index, mark, objects, query, read, snapshots};
 
 impl SqliteStore {
     fn read_with<'a, T: 'a>(

@@ -204,7 +204,8 @@ impl Writer {
         F: FnMut(&Connection) -> Result<T, Failure> + Send + 'static,
     {
         let slot = Arc::new(Slot::new());
-        let work = Box::new(Piece { run, bytes, sync, outcome: None, slot: Arc::clone(&slot), settled: false });
+        let work =
+            Box::new(Piece { run, bytes, sync, outcome: None, slot: Arc::clone(&slot), settled: false });
         SubmitFuture { writer: self, slot, session, stage: Stage::New(work) }
     }
 

@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use super::binding::Binding;
 use super::processes;
-use super::resume::GuardedSession;
+use super::resume::{GuardedSession, open_calls};
 use crate::open::place::OpenStore;
 
 /// Name of the file, beside the binding of the conversation.
@@ -87,7 +87,7 @@ pub(crate) async fn record_results(
 
 /// Closes the open calls of a guarded session that have ended, and returns its view after that.
 pub(crate) async fn close_ended(place: &OpenStore, view: JournalView) -> anyhow::Result<JournalView> {
-    let has_open = view.calls().any(|call| call.is_open());
+    let has_open = !open_calls(place, &view).await?.is_empty();
     let Some(guarded) = GuardedSession::of(&view).filter(|_| has_open) else { return Ok(view) };
     let directory = view.directory().map(PathBuf::from).filter(|directory| directory.is_dir());
     let Some(directory) = directory else { return Ok(view) };

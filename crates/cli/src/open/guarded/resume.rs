@@ -5,12 +5,12 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use backstitch::host::{observed_agent, observed_origin, observed_prompt_id};
+use backstitch::host::{observed_agent, observed_origin, observed_prompt_id, read_records};
 use backstitch::id::SessionId;
-use backstitch::journal::{EvaluationOutcome, InnerMessage, Role};
+use backstitch::journal::{EvaluationOutcome, InnerMessage, RecordBody, Role};
 use backstitch::message::Content;
 use backstitch::ports::{FilePath, IndexedSession};
-use backstitch::view::{Evaluation, JournalView};
+use backstitch::view::{Call, Evaluation, JournalView};
 use backstitch_bridge::Program;
 use backstitch_bridge::codex::ForkPlan;
 use backstitch_bridge::settings::PROJECT_FILES;
@@ -24,7 +24,7 @@ use super::tags::{CONVERSATION, PERMISSION_MODE, PROGRAM};
 use crate::common::{Common, quoted};
 use crate::error::{CommandError, ErrorCode};
 use crate::keys;
-use crate::open::place::short;
+use crate::open::place::{OpenStore, short};
 
 /// A session that records the work of another program.
 pub(crate) struct GuardedSession {
@@ -202,14 +202,12 @@ impl GuardedSession {
 
     /// Fails if the program may still change files: a call is open, or a process of it runs. Calls that have ended
     /// without a report have to be closed before.
-    pub(crate) fn check_quiet(&self, view: &JournalView) -> anyhow::Result<()> {
+    pub(crate) async fn check_quiet(&self, place: &OpenStore, view: &JournalView) -> anyhow::Result<()> {
         self.check_processes(view)?;
         let (title, session) = (self.program.title(), short(view.session_id()));
-        let open: Vec<String> = view
-            .calls()
-            .filter(|call| call.is_open())
-            .map(|call| format!("{} [{}]", call.name, short(call.call_id)))
-            .collect();
+        let open = open_calls(place, view).await?;
+        let open: Vec<String> =
+            open.iter().map(|call| format!("{} [{}]", call.name, short(call.call_id))).collect();
         if open.is_empty() {
             return Ok(());
         }
@@ -264,6 +262,24 @@ impl GuardedSession {
         command.words.extend(fork.map(str::to_owned));
         ContinueCommand { begins: Some(new), ..command }
     }
+}
+
+/// Returns the calls of a guarded session that have not ended. A call whose end was recorded before the session went back is open
+/// in its view, but its program has reported the end.
+pub(super) async fn open_calls<'a>(
+    place: &OpenStore,
+    view: &'a JournalView,
+) -> anyhow::Result<Vec<&'a Call>> {
+    let mut open: Vec<&Call> = view.calls().filter(|call| call.is_open()).collect();
+    let starts = open.iter().filter_map(|call| call.intent.as_ref());
+    if let Some(first) = starts.map(|intent| intent.point.position).min() {
+        for record in read_records(&*place.store, view.session_id(), first, None).await? {
+            if let RecordBody::CallFinished(ended) = &record.body {
+                open.retain(|call| call.call_id != ended.call_id);
+            }
+        }
+    }
+    Ok(open)
 }
 
 fn origin(evaluation: &Evaluation, name: &str) -> Option<String> {

@@ -215,8 +215,7 @@ impl Question<'_> {
             None | Some(Value::Null) => CommandNeeds::default(),
             Some(needs) => CommandNeeds::deserialize(needs).ok()?,
         };
-        let scope =
-            |count| ApprovalScope::of_command(tool.clone(), &words, count)?.with_needs(needs.clone());
+        let scope = |count| ApprovalScope::of_command(tool.clone(), &words, count)?.with_needs(needs.clone());
         let typed = if rest.is_empty() {
             let offered = (1..=most).filter_map(|count| Some((count, scope(count)?)));
             let offered: Vec<_> =

@@ -95,12 +95,7 @@ impl Conversation {
     }
 
     /// Asks about the calls of an engine that wait while it runs. Returns false if a question was left open.
-    async fn ask_meanwhile(
-        &self,
-        screen: &Screen,
-        asked: &mut AskedCalls,
-        signals: &mut Signals,
-    ) -> bool {
+    async fn ask_meanwhile(&self, screen: &Screen, asked: &mut AskedCalls, signals: &mut Signals) -> bool {
         screen.end_streamed_line();
         let decided = async {
             let waiting = self.waiting(None)?;

@@ -145,13 +145,19 @@ impl Conversation<'_> {
 
     #[track_caller]
     fn report(&self, name: &str, turn: &str, more: Value) {
+        assert_eq!(self.answer(name, turn, more), "");
+    }
+
+    /// Reports an event, and returns what the hook prints for the program.
+    #[track_caller]
+    fn answer(&self, name: &str, turn: &str, more: Value) -> String {
         let mut event = json!({"session_id": self.id, "transcript_path": self.rollout(), "cwd": self.stage.path("files"),
             "hook_event_name": name, "turn_id": turn, "model": "m"});
         event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let mut command = self.stage.command(&["guard", "hook", "codex"]);
         let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(event.to_string().as_bytes()).unwrap();
-        assert_eq!(ended(child).worked(), "");
+        ended(child).worked()
     }
 
     /// Adds a record to the rollout.
@@ -279,7 +285,9 @@ fn hooks_of_a_codex_that_the_guard_starts_itself_record_nothing() {
     assert_eq!(fs::read_to_string(stage.path("hooked")).unwrap(), "0\n", "the hook ran");
     let records = program.records();
     assert_eq!(program.gaps(), Vec::<String>::new());
-    conversation.prompt("t2");
+    // The window of the old conversation still shows what was undone.
+    let told = conversation.answer("UserPromptSubmit", "t2", json!({"prompt": "prompt of t2"}));
+    assert!(told.contains("The person has rewound this session"), "{told}");
     assert_eq!(program.gaps(), Vec::<String>::new());
     let rewound = records.iter().rposition(|record| record["kind"] == "rewound").unwrap();
     let is_of_rewind = |record: &&Value| {

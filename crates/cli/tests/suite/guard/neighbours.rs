@@ -55,16 +55,24 @@ fn no_files_are_moved_while_another_conversation_has_an_open_call() {
     let beside = stage.session();
     assert_ne!(beside, session);
 
-    let commands: [&[&str]; 2] = [&["rewind", &session, &point], &["restore", ".", "--from", &point, "--session", &session]];
+    let commands: [&[&str]; 2] =
+        [&["rewind", &session, &point], &["restore", ".", "--from", &point, "--session", &session]];
     for command in commands {
         let refused = stage.run(command).failed();
         assert!(refused.contains("guard_busy") && refused.contains(&beside[24..]), "{refused}");
-        assert_eq!((stage.file("a").as_deref(), stage.file("half").as_deref()), (Some("one\n"), Some("half")));
+        assert_eq!(
+            (stage.file("a").as_deref(), stage.file("half").as_deref()),
+            (Some("one\n"), Some("half"))
+        );
     }
     // What is only listed, and the conversation alone, is in nobody's way.
     stage.run(&["rewind", &session, &point, "--dry-run"]).worked_quietly();
 
-    other.after("open", "Bash", json!({"tool_input": {"command": "sleep 9"}, "tool_response": {"stdout": ""}}));
+    other.after(
+        "open",
+        "Bash",
+        json!({"tool_input": {"command": "sleep 9"}, "tool_response": {"stdout": ""}}),
+    );
     stage.run(&["rewind", &session, &point]).worked_quietly();
     assert_eq!((stage.file("a"), stage.file("half").as_deref()), (None, Some("half")), "only its own file");
     stage.run(&["undo", &session]).worked_quietly();
@@ -112,7 +120,8 @@ fn a_call_whose_result_is_in_the_transcript_is_closed_by_a_rewind() {
     program.report("PreToolUse", open_call("sleep 9"));
     assert!(stage.run(&["rewind", &session, &point]).failed().contains("guard_busy"));
     // The person has pressed Esc. The program says so only in its transcript.
-    let result = json!({"type": "tool_result", "tool_use_id": "open", "is_error": true, "content": "interrupted"});
+    let result =
+        json!({"type": "tool_result", "tool_use_id": "open", "is_error": true, "content": "interrupted"});
     let record = json!({"type": "user", "uuid": "r1", "message": {"role": "user", "content": [result]}});
     fs::write(program.transcript(), format!("{record}\n")).unwrap();
     stage.run(&["rewind", &session, &point]).worked_quietly();

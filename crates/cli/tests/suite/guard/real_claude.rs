@@ -97,7 +97,7 @@ impl<'a> RealClaude<'a> {
     #[track_caller]
     fn check_continuation(&self, program: &StandIn<'_>, call: &str, known: &[&str], files: &Picture) {
         let (session, point) = (self.stage.session(), format!("before:{}", program.call(call)));
-        let rewound = self.stage.json(&["rewind", &session, &point]);
+        let rewound = self.stage.json(&["rewind", &session, &point, "--all-files"]);
         assert_eq!(picture(&program.files()), *files, "{point}");
         let words: Vec<&str> = rewound["continue"].as_str().unwrap().split(' ').skip(1).collect();
         self.seen.lock().unwrap().clear();
@@ -112,7 +112,8 @@ impl<'a> RealClaude<'a> {
         let place = self.stage.path("bin");
         fs::create_dir(&place).unwrap();
         std::os::unix::fs::symlink(&self.command, place.join("claude")).unwrap();
-        let mut command = self.stage.command(&["rewind", &session, &point, "--continue=continue from here"]);
+        let arguments = ["rewind", &session, &point, "--all-files", "--continue=continue from here"];
+        let mut command = self.stage.command(&arguments);
         self.prepare(&mut command);
         let path = std::env::var("PATH").unwrap_or_default();
         self.seen.lock().unwrap().clear();

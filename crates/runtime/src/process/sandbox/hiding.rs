@@ -130,7 +130,8 @@ fn cover(place: PathBuf, hidden: &[&Path], covered: &mut Vec<PathBuf>) {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;

@@ -100,7 +100,8 @@ async fn resume(stage: &Stage, way: Way) {
         Way::Fork => {
             let opened = stage.open_at("forked");
             let start = PointSpec::Start;
-            let fork = opened.runtime.fork_session(session::id(), start, opened.plain_options()).await.unwrap();
+            let fork =
+                opened.runtime.fork_session(session::id(), start, opened.plain_options()).await.unwrap();
             fork.release().await.unwrap();
         }
     }

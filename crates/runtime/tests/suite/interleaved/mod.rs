@@ -25,15 +25,13 @@ use backstitch_core::code::ErrorCode;
 use backstitch_core::id::{CallId, IdStream, SessionId};
 use backstitch_core::journal::{Effect, ObservationCause, Position, Record, RecordBody, WorkspaceRoot};
 use backstitch_core::message::{Arguments, PolicyName};
-use backstitch_core::ports::{
-    ClaimMode, Owner, PolicyAnswer, ReversalConflicts, Store as _, Workspace as _,
-};
+use backstitch_core::ports::{ClaimMode, Owner, PolicyAnswer, ReversalConflicts, Store as _, Workspace as _};
 use backstitch_core::time::FixedClock;
 use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolResult};
 use backstitch_filesystem::{FilePath, MemoryFilesystem, MemoryWorkspace};
 use backstitch_runtime::{
-    Agent, DriveOutcome, FunctionPolicy, LiveSession, ObservedCall, ObservedResult, ObservedSession, PointSpec,
-    ResumeOptions, RewindReport, RewindScope, RewoundFiles, Runtime, RuntimeError, SessionOptions,
+    Agent, DriveOutcome, FunctionPolicy, LiveSession, ObservedCall, ObservedResult, ObservedSession,
+    PointSpec, ResumeOptions, RewindReport, RewindScope, RewoundFiles, Runtime, RuntimeError, SessionOptions,
     read_records,
 };
 use backstitch_store::MemoryStore;
@@ -111,8 +109,11 @@ fn edit() -> impl Strategy<Value = Edit> {
 fn plan() -> impl Strategy<Value = Plan> {
     let ending = prop_oneof![4 => Just(Ending::Succeeds), 1 => Just(Ending::Fails), 2 => Just(Ending::Dies)];
     let meanwhile = prop_oneof![3 => Just(Vec::new()), 1 => vec(edit(), 1..3)];
-    (vec(edit(), 0..4), meanwhile, ending)
-        .prop_map(|(edits, meanwhile, ending)| Plan { edits, meanwhile, ending })
+    (vec(edit(), 0..4), meanwhile, ending).prop_map(|(edits, meanwhile, ending)| Plan {
+        edits,
+        meanwhile,
+        ending,
+    })
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
@@ -248,7 +249,8 @@ impl Shop {
     /// Drives a session: what was interrupted, and the calls that wait for it.
     async fn drive(&self, session: usize) {
         let runtime = Runtime::new(self.store.clone());
-        let opening = runtime.open(self.sessions[session].0, self.agent(session), self.options(session)).await;
+        let opening =
+            runtime.open(self.sessions[session].0, self.agent(session), self.options(session)).await;
         let driver = match opening {
             Err(RuntimeError::SessionNotFound { .. }) => {
                 runtime.create(self.agent(session), self.options(session)).await.unwrap()
@@ -557,6 +559,10 @@ fn what_others_did_after_a_kill_is_there_or_saved() {
         shop.perform((0, everything, None));
         let after = shop.world.directory();
         assert_eq!(after.get("a"), None, "{second:?}");
-        assert_eq!((after.get("d/x"), after.get("d/y")), (others.get("d/x"), others.get("d/y")), "{second:?}");
+        assert_eq!(
+            (after.get("d/x"), after.get("d/y")),
+            (others.get("d/x"), others.get("d/y")),
+            "{second:?}"
+        );
     }
 }

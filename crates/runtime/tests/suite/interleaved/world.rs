@@ -47,8 +47,8 @@ pub(super) struct Moment {
 /// What the reference knows of a session.
 #[derive(Debug, Default)]
 struct Track {
-    /// All changes in the directory, in order.
-    changes: Vec<(&'static str, Owner)>,
+    /// All changes in the directory, in order, with the content after each.
+    changes: Vec<(&'static str, Owner, Option<u32>)>,
     /// Whether a call is open.
     is_open: bool,
     /// Paths that the session has left without a file. A path without a file does not say who removed it.
@@ -64,11 +64,17 @@ struct Track {
 
 impl Track {
     fn last_owner(&self, path: &str) -> Option<Owner> {
-        self.changes.iter().rev().find(|(changed, _)| *changed == path).map(|(_, owner)| *owner)
+        self.changes.iter().rev().find(|(changed, ..)| *changed == path).map(|(_, owner, _)| *owner)
+    }
+
+    /// What the session has left at a path: after its own changes, and those of others while its calls were open.
+    fn left(&self, path: &str) -> Option<Option<u32>> {
+        let is_left = |change: &&(&str, Owner, Option<u32>)| change.0 == path && change.1 != Owner::Foreign;
+        self.changes.iter().rev().find(is_left).map(|(.., content)| *content)
     }
 
     fn has_touched(&self, path: &str) -> bool {
-        self.changes.iter().any(|(changed, owner)| *changed == path && *owner != Owner::Foreign)
+        self.left(path).is_some()
     }
 }
 
@@ -163,7 +169,7 @@ impl World {
             let bytes = bytes_of(content);
             self.files.write_bytes(&path(name), &bytes, WriteMode::Overwrite).unwrap();
         }
-        state.note(name, by, edit.deletes);
+        state.note(name, by, Some(content).filter(|_| !edit.deletes));
     }
 
     /// Whether a call of a session is open, as its journal says.
@@ -234,7 +240,8 @@ impl World {
             let permissions: Vec<Permission> = track.owed.iter().copied().chain([permission]).collect();
             let may_touch = permissions.iter().any(|one| one.may_move_untouched(name));
             let is_untouched = !track.has_touched(name) && !may_touch;
-            let is_foreign = track.last_owner(name) == Some(Owner::Foreign);
+            // What others changed and brought back is as the session left it.
+            let is_foreign = track.last_owner(name) == Some(Owner::Foreign) && track.left(name) != Some(was);
             // Without a file, nobody can tell which of two removals was the last.
             let is_clear = was.is_some() || !track.emptied.contains(name);
             let may_move = permissions.iter().any(|one| one.may_move_foreign(name));
@@ -246,7 +253,7 @@ impl World {
             if !may_move {
                 state.violations.push(format!("{what}, and another one changed it last"));
             }
-            state.note(name, Some(session), is.is_none());
+            state.note(name, Some(session), is);
         }
     }
 
@@ -278,7 +285,7 @@ impl World {
         let (now, state) = (self.directory(), self.state());
         for name in PATHS {
             let since = &state.tracks[session].changes[moment.changes..];
-            let is_alone = since.iter().all(|(path, owner)| *path != name || *owner == Owner::Own);
+            let is_alone = since.iter().all(|(path, owner, _)| *path != name || *owner == Owner::Own);
             if is_alone || permission == Permission::AllFiles {
                 assert_eq!(now.get(name), moment.files.get(name), "session {session}, {name}, rewound");
             }
@@ -288,15 +295,15 @@ impl World {
 
 impl State {
     /// Notes a change for all sessions.
-    fn note(&mut self, name: &'static str, by: Option<usize>, empties: bool) {
+    fn note(&mut self, name: &'static str, by: Option<usize>, content: Option<u32>) {
         for (session, track) in self.tracks.iter_mut().enumerate() {
             let owner = match by {
                 Some(by) if by == session => Owner::Own,
                 _ if track.is_open => Owner::Window,
                 _ => Owner::Foreign,
             };
-            track.changes.push((name, owner));
-            if empties && owner != Owner::Foreign {
+            track.changes.push((name, owner, content));
+            if content.is_none() && owner != Owner::Foreign {
                 track.emptied.insert(name);
             }
         }

@@ -3,8 +3,8 @@
 
 use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{
-    Batch, CallChanges, CallFinished, CallVerdict, ChangeCounts, ChangeKind, ChangedPath, FileContent, Origin,
-    Position,
+    Batch, CallChanges, CallFinished, CallVerdict, ChangeCounts, ChangeKind, ChangedPath, FileContent,
+    Origin, Position,
 };
 use backstitch_core::object::Object;
 use backstitch_core::ports::{

@@ -32,7 +32,7 @@ const FIXTURES: &[(&str, usize, &str)] = &[
     ("store-v3.db", 4, "bc2e08c952e34b2d"),
     ("store-v4.db", 4, "51533b03223d0729"),
     ("store-v5.db", 4, "a539f055770f0c29"),
-    ("store-v6.db", 4, "0000000000000000"),
+    ("store-v6.db", 4, "4a05dc065a802a72"),
 ];
 
 #[test]

@@ -67,9 +67,7 @@ fn no_file_holds_a_removed_session() {
     assert_eq!(verified.removed, report.sessions);
     assert_eq!(read(&*store, journal.session).unwrap(), before);
     let raw = Connection::open(store.path()).unwrap();
-    for table in
-        ["snapshots", "inbox", "summaries", "tags", "redactions", "changes", "unlisted_changes"]
-    {
+    for table in ["snapshots", "inbox", "summaries", "tags", "redactions", "changes", "unlisted_changes"] {
         let sql = format!("SELECT count(*) FROM {table}");
         let count: i64 = raw.query_row(&sql, [], |row| row.get(0)).unwrap();
         assert_eq!(count, 0, "{table}");
