@@ -9,6 +9,7 @@
 //! they move.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use backstitch_core::id::CallId;
@@ -23,7 +24,7 @@ use backstitch_core::ports::{
 use super::shared::{CallWindow, name_shared, windows};
 use crate::error::{Result, RuntimeError};
 use crate::live::{LiveSession, blocking, load_view, read_records, recorded};
-use crate::observed::is_boundary;
+use crate::observed::{is_boundary, is_observed};
 use crate::point::PointSpec;
 
 /// What a rewind moves.
@@ -180,61 +181,111 @@ impl LiveSession {
     ) -> Result<(Vec<OwnStep>, Option<WorkspaceRevision>, Vec<CallWindow>)> {
         let (store, from) = (&**self.store(), since.position());
         let then = load_view(store, self.id(), Some(from)).await?;
-        let open = then.calls().filter(|call| call.is_open()).filter_map(|call| {
-            let intent = call.intent.as_ref().filter(|intent| intent.point.session == self.id())?;
-            let (root, coverage) = (intent.record.root, intent.record.coverage);
-            Some((call.call_id, WorkspaceRevision::of(root, coverage)?))
-        });
-        let open = open.collect();
+        // A call that overlaps with others may have started before the point. What it changed until then stays.
+        let known = match since {
+            StepsSince::Position(_) => Some(target),
+            StepsSince::Rescue(_) => then.files(),
+        };
         let records = read_records(store, self.id(), from, None).await?;
-        let begun = then.calls().filter(|call| call.is_open());
-        let begun = begun.filter_map(|call| Some((call.call_id, CallWindow::of(call)?))).collect();
-        let windows = windows(&records, begun);
-        let (steps, open) = own_steps(&records, then.files(), open, since);
+        let (mut open, mut begun) = (HashMap::new(), HashMap::new());
+        for call in then.calls().filter(|call| call.is_open()) {
+            begun.extend(CallWindow::of(call).map(|window| (call.call_id, window)));
+            let intent = call.intent.as_ref().filter(|intent| intent.point.session == self.id());
+            let intent = intent.map(|intent| &*intent.record).filter(|intent| intent.root.is_some());
+            if let (Some(intent), Some(before)) = (intent, known) {
+                let is_observed = is_observed(intent);
+                open.insert(call.call_id, OpenCall { start: from, before, is_observed });
+            }
+        }
+        let files = then.recorded_at().zip(known.map(|known| known.root));
+        let windows = windows(&records, begun, files);
+        let (steps, open) = own_steps(&records, known, open, since);
         let (steps, unstored) = stored_steps(store, steps, target).await?;
         Ok((steps, unstored.or(open), windows))
     }
 }
 
+/// A call that may have changed files, and has not ended.
+#[derive(Debug, Clone, Copy)]
+struct OpenCall {
+    /// Its start, or the first record that counts.
+    start: Position,
+    /// The files then.
+    before: WorkspaceRevision,
+    /// Another program runs it, so that others may run at the same time.
+    is_observed: bool,
+}
+
+/// Steps, each with the positions of its first and its last record, in the order of the last ones.
+#[derive(Debug, Default)]
+struct StepList(Vec<(Range<Position>, OwnStep)>);
+
+impl StepList {
+    /// Adds a step, if the files are known. Earlier ones that overlap with it become a part of it: what calls changed that ran at
+    /// the same time cannot be undone one by one.
+    fn add(
+        &mut self,
+        range: Range<Position>,
+        before: Option<WorkspaceRevision>,
+        after: Option<WorkspaceRevision>,
+    ) {
+        let (Some(before), Some(after)) = (before, after) else { return };
+        let (start, before) = self.take_overlapping(range.start, before);
+        self.0.push((start..range.end, OwnStep { before, after }));
+    }
+
+    /// Removes the steps that overlap with one from `start` on. Returns the first start of them all, and the files then.
+    fn take_overlapping(
+        &mut self,
+        mut start: Position,
+        mut before: WorkspaceRevision,
+    ) -> (Position, WorkspaceRevision) {
+        while let Some((range, step)) = self.0.pop_if(|(range, _)| range.end > start) {
+            if range.start < start {
+                (start, before) = (range.start, step.before);
+            }
+        }
+        (start, before)
+    }
+}
+
 /// Returns the changes of files that are recorded, the oldest first, and the files before a call that has not ended. `known` are
-/// the files before the first record, and `started` the calls that were open then, with the files before them.
+/// the files before the first record, and `started` the calls that were open then.
 fn own_steps(
     records: &[Record],
     mut known: Option<WorkspaceRevision>,
-    mut started: HashMap<CallId, WorkspaceRevision>,
+    mut started: HashMap<CallId, OpenCall>,
     since: StepsSince,
 ) -> (Vec<OwnStep>, Option<WorkspaceRevision>) {
-    let mut steps = Vec::new();
-    let mut add = |before: Option<WorkspaceRevision>, after: Option<WorkspaceRevision>| {
-        if let (Some(before), Some(after)) = (before, after) {
-            steps.push(OwnStep { before, after });
-        }
-    };
+    let mut steps = StepList::default();
     // Files that were saved and then restored came from the session, except for the point at which they were saved: the
     // rewind to it restores them.
     let is_target = |record: &Record| since == StepsSince::Rescue(record.position);
     for record in records {
+        let here = record.position..record.position;
         match &record.body {
             RecordBody::CallStarted(call) => {
-                if let Some(files) = WorkspaceRevision::of(call.root, call.coverage) {
-                    started.insert(call.call_id, files);
-                    known = Some(files);
+                if let Some(before) = WorkspaceRevision::of(call.root, call.coverage) {
+                    let is_observed = is_observed(call);
+                    started.insert(call.call_id, OpenCall { start: record.position, before, is_observed });
+                    known = Some(before);
                 }
             }
             RecordBody::CallFinished(call) => {
-                let before = started.remove(&call.call_id).or(known);
+                let open = started.remove(&call.call_id);
+                let before = open.map(|open| open.before).or(known);
+                let range = open.map_or(record.position, |open| open.start)..record.position;
                 match call.outcome {
                     CallVerdict::Succeeded => {
                         if let Some(after) = WorkspaceRevision::of(call.root, call.coverage) {
-                            add(before, Some(after));
+                            steps.add(range, before, Some(after));
                             known = Some(after);
                         }
                     }
                     CallVerdict::Failed => {
-                        if let Some(left) = WorkspaceRevision::of(call.rescue, call.coverage) {
-                            add(before.filter(|_| !is_target(record)), Some(left));
-                            add(Some(left), before);
-                        }
+                        let left = WorkspaceRevision::of(call.rescue, call.coverage);
+                        steps.add(range, before.filter(|_| !is_target(record)), left);
+                        steps.add(here, left, before);
                     }
                 }
             }
@@ -242,29 +293,46 @@ fn own_steps(
                 let after = WorkspaceRevision::of(rewound.root, rewound.coverage);
                 let found = WorkspaceRevision::of(rewound.rescue, rewound.coverage).or(after);
                 // A rewind ends the open calls, and undoes what they have done so far.
-                let is_interrupted = !started.is_empty() && !is_target(record);
-                add(known.filter(|_| is_interrupted), found);
-                add(found, after);
+                if let Some(open) = first_open(&started, known, record.position)
+                    && !is_target(record)
+                {
+                    steps.add(open.start..record.position, Some(open.before), found);
+                }
+                steps.add(here, found, after);
                 started.clear();
                 known = after.or(known);
             }
             RecordBody::WorkspaceObserved(observed) => {
                 let found = WorkspaceRevision { root: observed.root, coverage: observed.coverage };
+                let before = known.filter(|_| !is_target(record));
                 if observed.cause == ObservationCause::Interrupted {
-                    add(known.filter(|_| !is_target(record)), Some(found));
-                    add(Some(found), known);
+                    steps.add(here.clone(), before, Some(found));
+                    steps.add(here, Some(found), known);
                     started.clear();
                 } else {
                     // What changes while a guarded command runs is its work: it reports nothing itself.
-                    add(known.filter(|_| is_boundary(observed)), Some(found));
+                    steps.add(here, before.filter(|_| is_boundary(observed)), Some(found));
                     known = Some(found);
                 }
             }
             _ => {}
         }
     }
-    let open = known.filter(|_| !started.is_empty());
-    (steps, open)
+    let open = first_open(&started, known, Position::new(u64::MAX));
+    let open = open.map(|open| steps.take_overlapping(open.start, open.before).1);
+    (steps.0.into_iter().map(|(_, step)| step).collect(), open)
+}
+
+/// Returns the first call that is open. Of those that this runtime runs only the last can be, and `known` are the files before it.
+fn first_open(
+    started: &HashMap<CallId, OpenCall>,
+    known: Option<WorkspaceRevision>,
+    now: Position,
+) -> Option<OpenCall> {
+    let observed = started.values().filter(|call| call.is_observed).min_by_key(|call| call.start);
+    let known = known.filter(|_| !started.is_empty());
+    let last = known.map(|before| OpenCall { start: now, before, is_observed: false });
+    observed.copied().or(last)
 }
 
 /// Joins steps over states that retention has removed, so that all that is left is stored. What others changed between two
@@ -305,7 +373,9 @@ async fn is_stored(store: &dyn Store, files: WorkspaceRevision) -> Result<bool> 
 #[cfg(test)]
 mod tests {
     use backstitch_core::extra::Extra;
-    use backstitch_core::journal::{CallFinished, SessionRewound, WorkspaceObserved};
+    use backstitch_core::journal::{
+        CallFinished, CallStarted, Effect, IdempotencyKey, SessionRewound, WorkspaceObserved,
+    };
     use backstitch_core::object::ObjectId;
     use backstitch_core::time::Timestamp;
 
@@ -334,15 +404,74 @@ mod tests {
         WorkspaceObserved::new(root(found), cause).into()
     }
 
-    /// Returns the steps of records from position 10 on, which found the files 1, as numbers.
-    fn steps(since: StepsSince, bodies: Vec<RecordBody>) -> Vec<(u8, u8)> {
+    fn mark() -> Extra {
+        let mark = serde_json::Map::from_iter([("outside".to_owned(), "added a".into())]);
+        Extra::try_from(mark).unwrap()
+    }
+
+    /// The call of another program with this number.
+    fn outside_call(number: u8) -> CallId {
+        CallId::of_foreign(CALL.parse().unwrap(), &number.to_string())
+    }
+
+    fn begun(number: u8, before: u8) -> RecordBody {
+        let (call_id, session) = (outside_call(number), CALL.parse().unwrap());
+        let started = CallStarted {
+            call_id,
+            evaluation_id: CALL.parse().unwrap(),
+            name: "weave".to_owned(),
+            arguments: None,
+            effect: Effect::External,
+            idempotency_key: IdempotencyKey::new(session, call_id),
+            attempt: 1,
+            root: Some(root(before)),
+            coverage: None,
+            reservation: None,
+            session: None,
+            extra: mark(),
+        };
+        started.into()
+    }
+
+    fn ended(number: u8, after: u8) -> RecordBody {
+        let finished = CallFinished::new(outside_call(number), CallVerdict::Succeeded);
+        CallFinished { root: Some(root(after)), ..finished }.into()
+    }
+
+    /// Returns the steps of records from position 10 on, which found the files 1, as numbers, and the files before an open call.
+    fn all_steps(since: StepsSince, bodies: Vec<RecordBody>) -> (Vec<(u8, u8)>, Option<u8>) {
         let positions = (10..).map(Position::new);
         let record = |(position, body)| Record::new(position, Timestamp::UNIX_EPOCH, body);
         let records: Vec<Record> = positions.zip(bodies).map(record).collect();
         let (steps, open) = own_steps(&records, Some(files(1)), HashMap::new(), since);
-        assert_eq!(open, None);
         let number = |files: WorkspaceRevision| (1..9).find(|number| root(*number) == files.root).unwrap();
-        steps.iter().map(|step| (number(step.before), number(step.after))).collect()
+        let steps = steps.iter().map(|step| (number(step.before), number(step.after))).collect();
+        (steps, open.map(number))
+    }
+
+    fn steps(since: StepsSince, bodies: Vec<RecordBody>) -> Vec<(u8, u8)> {
+        let (steps, open) = all_steps(since, bodies);
+        assert_eq!(open, None);
+        steps
+    }
+
+    #[test]
+    fn calls_that_overlap_are_one_step() {
+        let since = StepsSince::Position(Position::new(10));
+        let inside = vec![begun(1, 1), begun(2, 2), ended(2, 3), ended(1, 4), begun(3, 5), ended(3, 6)];
+        assert_eq!(steps(since, inside), [(1, 4), (5, 6)]);
+        let staggered = vec![begun(1, 1), begun(2, 2), ended(1, 3), begun(3, 4), ended(2, 5), ended(3, 6)];
+        assert_eq!(steps(since, staggered), [(1, 6)]);
+        let barrier = vec![begun(1, 1), begun(2, 2), ended(1, 3), ended(2, 3)];
+        assert_eq!(steps(since, barrier), [(1, 3)]);
+    }
+
+    #[test]
+    fn an_open_call_contains_those_that_overlap_with_it() {
+        let since = StepsSince::Position(Position::new(10));
+        let first = vec![begun(4, 1), ended(4, 2), begun(1, 3), begun(2, 4), ended(1, 5)];
+        let bodies = [first, vec![begun(3, 6), ended(3, 7)]].concat();
+        assert_eq!(all_steps(since, bodies), (vec![(1, 2)], Some(3)));
     }
 
     #[test]
@@ -354,13 +483,12 @@ mod tests {
 
     #[test]
     fn what_changes_while_a_guarded_command_runs_is_a_step() {
-        let mark = serde_json::Map::from_iter([("outside".to_owned(), "added a".into())]);
-        let boundary = WorkspaceObserved {
-            extra: Extra::try_from(mark).unwrap(),
-            ..WorkspaceObserved::new(root(2), ObservationCause::Drifted)
-        };
-        let since = StepsSince::Position(Position::new(10));
-        assert_eq!(steps(since, vec![boundary.into(), observed(3, ObservationCause::Drifted)]), [(1, 2)]);
+        let boundary =
+            WorkspaceObserved { extra: mark(), ..WorkspaceObserved::new(root(2), ObservationCause::Drifted) };
+        let bodies = vec![boundary.into(), observed(3, ObservationCause::Drifted)];
+        let at = Position::new(10);
+        assert_eq!(steps(StepsSince::Position(at), bodies.clone()), [(1, 2)]);
+        assert!(steps(StepsSince::Rescue(at), bodies).is_empty(), "the files of the boundary are the point");
     }
 
     #[test]

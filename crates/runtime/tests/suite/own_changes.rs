@@ -226,3 +226,31 @@ async fn paths_that_calls_of_two_sessions_changed_at_the_same_time_are_left_alon
     assert_eq!(["early", "either", "own"].map(is_there), [false, false, false]);
     live.release().await.unwrap();
 }
+
+#[tokio::test]
+async fn calls_of_one_program_that_overlap_are_undone_together() {
+    let disk = Disk::new();
+    let runtime = Runtime::new(disk.store.clone());
+    let write = |text: &str| std::fs::write(disk.path("both"), text).unwrap();
+    write("at first");
+    let session = observed(&runtime, &disk).await;
+    let first = session.record_call_start(observed_call("first")).await.unwrap();
+    write("by the first");
+    let second = session.record_call_start(observed_call("second")).await.unwrap();
+    write("by the second");
+    end_call(&session, "second").await;
+    write("by the first again");
+    end_call(&session, "first").await;
+    session.release().await.unwrap();
+
+    let options = SessionOptions::with_workspace(disk.workspace.clone());
+    let live = runtime.open_idle(session.id(), options).await.unwrap();
+    let both = || std::fs::read_to_string(disk.path("both")).unwrap();
+    let done = live.rewind(&before(first), None).await.unwrap();
+    assert_eq!((both().as_str(), &done.own_files.conflicts[..]), ("at first", &[][..]));
+    live.undo().await.unwrap();
+    assert_eq!(both(), "by the first again");
+    let done = live.rewind(&before(second), None).await.unwrap();
+    assert_eq!((both().as_str(), &done.own_files.conflicts[..]), ("by the first", &[][..]));
+    live.release().await.unwrap();
+}
