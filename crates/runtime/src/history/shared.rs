@@ -1,26 +1,25 @@
 //! Changes that cannot be told apart, because calls of two sessions ran at the same time in one directory.
 //!
 //! What a call changed are the paths in which the files before and after it differ. While a call of another session runs in the
-//! same directory, its changes are among them. A path that both have listed is *shared*: nobody knows who changed it last, so
-//! history leaves it alone and names it.
+//! same directory, inside of it or around it, its changes are among them. A path that both have listed is *shared*: nobody knows
+//! who changed it last, so history leaves it alone and names it. A program that reports nothing has boundaries instead of calls.
 
 use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
 
 use backstitch_core::id::CallId;
 use backstitch_core::journal::{
     CallChanges, CallVerdict, ObservationCause, Position, Record, RecordBody, WorkspaceRoot,
 };
 use backstitch_core::ports::{
-    ConflictKind, FilePath, MergeConflict, ReversalPlan, SessionQuery, Workspace, WorkspaceError,
+    ConflictKind, FilePath, MergeConflict, ReversalPlan, SessionQuery, TimeRange, Workspace, WorkspaceError,
 };
 use backstitch_core::time::Timestamp;
 use backstitch_core::view::Call;
 
-use crate::error::{Result, RuntimeError};
+use crate::error::Result;
 use crate::live::{LiveSession, blocking, read_records};
-
-/// The newest other sessions of a directory that are looked at.
-const NEWEST: usize = 50;
+use crate::observed::is_boundary;
 
 /// The time in which a call ran, and what changed meanwhile.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,8 +66,12 @@ impl CallWindow {
 }
 
 /// Returns the windows of the calls in these records whose changes stand, or may stand. `open` are the calls that were open before
-/// the first record.
-pub(super) fn windows(records: &[Record], mut open: HashMap<CallId, CallWindow>) -> Vec<CallWindow> {
+/// the first record, and `known` the files then.
+pub(super) fn windows(
+    records: &[Record],
+    mut open: HashMap<CallId, CallWindow>,
+    mut known: Option<(Timestamp, WorkspaceRoot)>,
+) -> Vec<CallWindow> {
     let mut windows = Vec::new();
     for record in records {
         match &record.body {
@@ -91,9 +94,19 @@ pub(super) fn windows(records: &[Record], mut open: HashMap<CallId, CallWindow>)
                 }
             }
             // What the open calls have changed was undone.
-            RecordBody::Rewound(_) => open.clear(),
+            RecordBody::Rewound(rewound) => {
+                open.clear();
+                known = rewound.root.map(|root| (record.at, root)).or(known);
+            }
             RecordBody::WorkspaceObserved(observed) if observed.cause == ObservationCause::Interrupted => {
                 open.clear();
+            }
+            RecordBody::WorkspaceObserved(observed) => {
+                if let Some((start, before)) = known.filter(|_| is_boundary(observed)) {
+                    let (end, after) = (Some(record.at), Some(observed.root));
+                    windows.push(CallWindow { start, end, before, after, changes: None });
+                }
+                known = Some((record.at, observed.root));
             }
             _ => {}
         }
@@ -102,56 +115,117 @@ pub(super) fn windows(records: &[Record], mut open: HashMap<CallId, CallWindow>)
     windows
 }
 
-/// Returns the paths that two sessions have changed at the same time.
-fn shared(
-    workspace: &dyn Workspace,
-    own: &[CallWindow],
-    others: &[CallWindow],
-) -> Result<BTreeSet<String>, WorkspaceError> {
-    let mut shared = BTreeSet::new();
-    for (one, other) in own.iter().flat_map(|one| others.iter().map(move |other| (one, other))) {
-        if !one.overlaps(other) {
-            continue;
-        }
-        // An open call of another session has no result that could be kept.
-        let Some(theirs) = other.paths(workspace)? else { continue };
-        match one.paths(workspace)? {
-            Some(own) => shared.extend(own.intersection(&theirs).cloned()),
-            None => shared.extend(theirs),
+/// Calls of another session, whose directory may be another one.
+struct OtherWindows {
+    windows: Vec<CallWindow>,
+    place: Nesting,
+}
+
+/// How the directory of another session lies to that of this one. The names are those of the directories between them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Nesting {
+    Inside(String),
+    Around(String),
+}
+
+impl Nesting {
+    /// Returns `None` for directories that have no files in common.
+    fn of(own: &Path, other: &Path) -> Option<Self> {
+        let name = |path: &Path| path.to_str().map(|path| format!("{path}/"));
+        match (other.strip_prefix(own), own.strip_prefix(other)) {
+            (Ok(between), Ok(_)) if between == Path::new("") => Some(Self::Inside(String::new())),
+            (Ok(between), _) => name(between).map(Self::Inside),
+            (_, Ok(between)) => name(between).map(Self::Around),
+            _ => None,
         }
     }
-    Ok(shared)
+
+    /// Returns the path here of a path there; `None` if it lies outside.
+    fn path_here(&self, there: &str) -> Option<String> {
+        match self {
+            Self::Inside(between) if there == "." && !between.is_empty() => {
+                Some(between.trim_end_matches('/').to_owned())
+            }
+            Self::Inside(between) => Some(format!("{between}{there}")),
+            Self::Around(between) => there.strip_prefix(between.as_str()).map(str::to_owned),
+        }
+    }
+}
+
+/// Returns the paths that two sessions have changed at the same time. Where it is not known what one of them has changed, all paths
+/// of the other are among them.
+fn shared(workspace: &dyn Workspace, own: &[CallWindow], others: &[OtherWindows]) -> BTreeSet<String> {
+    // Retention may have removed the files of a call.
+    let paths_of = |window: &CallWindow| {
+        let paths = window.paths(workspace);
+        paths.inspect_err(|error| tracing::warn!(%error, "a call could not be compared")).ok().flatten()
+    };
+    let mut theirs = Vec::new();
+    for OtherWindows { windows, place } in others {
+        // An open call of another session has no result that could be kept.
+        let ended = windows.iter().filter(|other| other.after.is_some());
+        for other in ended.filter(|other| own.iter().any(|one| one.overlaps(other))) {
+            let here = |paths: BTreeSet<String>| -> BTreeSet<String> {
+                paths.iter().filter_map(|path| place.path_here(path)).collect()
+            };
+            theirs.push((other, paths_of(other).map(here)));
+        }
+    }
+    let mut shared = BTreeSet::new();
+    for one in own.iter().filter(|one| theirs.iter().any(|(other, _)| one.overlaps(other))) {
+        let own = paths_of(one);
+        for (_, theirs) in theirs.iter().filter(|(other, _)| one.overlaps(other)) {
+            match (&own, theirs) {
+                (Some(own), Some(theirs)) => shared.extend(own.intersection(theirs).cloned()),
+                (Some(known), None) | (None, Some(known)) => shared.extend(known.iter().cloned()),
+                (None, None) => {}
+            }
+        }
+    }
+    shared
 }
 
 impl LiveSession {
     /// Returns the paths that these calls have changed while calls of other sessions in the directory changed them too.
     pub(super) async fn shared_paths(&self, own: Vec<CallWindow>) -> Result<Vec<FilePath>> {
         let Some(workspace) = self.workspace().cloned() else { return Ok(Vec::new()) };
-        let directory = workspace.host_directory().map(|directory| directory.to_string_lossy().into_owned());
-        let (Some(directory), Some(first)) = (directory, own.iter().map(|window| window.start).min()) else {
-            return Ok(Vec::new());
-        };
-        let query = SessionQuery::roots().with_workspace(directory).with_limit(NEWEST);
-        let page = self.store().query(query).await?;
-        let mut others = Vec::new();
-        for other in page.sessions.iter().map(|session| &session.summary) {
-            // Most have ended before.
-            if other.session != self.id() && other.updated_at >= first {
-                let records = read_records(&**self.store(), other.session, Position::START, None).await?;
-                others.extend(windows(&records, HashMap::new()));
-            }
-        }
+        let Some(first) = own.iter().map(|window| window.start).min() else { return Ok(Vec::new()) };
+        let others = self.windows_of_others(first).await?;
         if others.is_empty() {
             return Ok(Vec::new());
         }
-        match blocking(move || shared(&*workspace, &own, &others)).await {
-            Ok(shared) => Ok(shared.iter().filter_map(|path| FilePath::new(path).ok()).collect()),
-            // Retention may have removed the files of these calls.
-            Err(RuntimeError::Workspace(error)) => {
-                tracing::warn!(%error, "calls that ran at the same time could not be compared");
-                Ok(Vec::new())
+        let shared = blocking(move || Ok(shared(&*workspace, &own, &others))).await?;
+        Ok(shared.iter().filter_map(|path| FilePath::new(path).ok()).collect())
+    }
+
+    /// Returns the calls of other sessions that have worked in the directory since a time, inside of it or around it.
+    async fn windows_of_others(&self, since: Timestamp) -> Result<Vec<OtherWindows>> {
+        let Some(directory) = self.host_directory() else { return Ok(Vec::new()) };
+        // The call of a parent session contains those of this one.
+        let family = self.family().await?;
+        let mut query = SessionQuery::roots().with_updated(TimeRange::since(since));
+        let mut others = Vec::new();
+        loop {
+            let page = self.store().query(query.clone()).await?;
+            for other in page.sessions.iter().map(|session| &session.summary) {
+                let known = other.workspace.as_deref().filter(|_| !family.contains(&other.session));
+                let Some(place) = known.and_then(|known| Nesting::of(&directory, Path::new(known))) else {
+                    continue;
+                };
+                match read_records(&**self.store(), other.session, Position::START, None).await {
+                    Ok(records) => {
+                        others.push(OtherWindows { windows: windows(&records, HashMap::new(), None), place });
+                    }
+                    // A journal that cannot be read must not stop this session.
+                    Err(error) => {
+                        tracing::warn!(session = %other.session, %error, "its changes are not known");
+                    }
+                }
             }
-            Err(error) => Err(error),
+            query.after = page.next;
+            if query.after.is_none() {
+                return Ok(others);
+            }
         }
     }
 }
@@ -168,7 +242,8 @@ pub(super) fn name_shared(plan: &mut ReversalPlan, paths: &[FilePath]) {
 mod tests {
     use std::sync::Arc;
 
-    use backstitch_core::journal::{CallFinished, ChangeKind, ChangedPath};
+    use backstitch_core::extra::Extra;
+    use backstitch_core::journal::{CallFinished, ChangeKind, ChangedPath, WorkspaceObserved};
     use backstitch_core::object::ObjectId;
     use backstitch_filesystem::{MemoryFilesystem, MemoryWorkspace};
     use backstitch_testkit::filesystem::StoredObjects;
@@ -194,10 +269,15 @@ mod tests {
         }
     }
 
-    fn paths(own: &[CallWindow], others: &[CallWindow]) -> Vec<String> {
+    fn paths_beside(own: &[CallWindow], others: &[CallWindow], place: Nesting) -> Vec<String> {
         let objects = Arc::new(StoredObjects::default());
         let workspace = MemoryWorkspace::new(Arc::new(MemoryFilesystem::new()), objects);
-        shared(&workspace, own, others).unwrap().into_iter().collect()
+        let others = [OtherWindows { windows: others.to_vec(), place }];
+        shared(&workspace, own, &others).into_iter().collect()
+    }
+
+    fn paths(own: &[CallWindow], others: &[CallWindow]) -> Vec<String> {
+        paths_beside(own, others, Nesting::Inside(String::new()))
     }
 
     #[test]
@@ -211,15 +291,53 @@ mod tests {
     }
 
     #[test]
+    fn paths_are_shared_where_directories_nest() {
+        let place = |own: &str, other: &str| Nesting::of(Path::new(own), Path::new(other));
+        assert_eq!(place("/work", "/work"), Some(Nesting::Inside(String::new())));
+        assert_eq!(place("/work", "/workshop"), None);
+        let own = [window(10, Some(20), &["a", "in/a", "in/b"])];
+        let inside = place("/work", "/work/in").unwrap();
+        assert_eq!(paths_beside(&own, &[window(15, Some(35), &["a", "c"])], inside), ["in/a"]);
+        let around = place("/work/in", "/work").unwrap();
+        let own = [window(10, Some(20), &["a", "b"])];
+        assert_eq!(paths_beside(&own, &[window(15, Some(35), &["in/a", "b"])], around), ["a"]);
+    }
+
+    #[test]
+    fn a_program_that_reports_nothing_has_the_time_between_its_boundaries() {
+        let root = |number| {
+            let id = ObjectId::from_bytes([number; 20]);
+            WorkspaceRoot { tree: id, manifest: id }
+        };
+        let mark = serde_json::Map::from_iter([("outside".to_owned(), "added a".into())]);
+        let boundary = WorkspaceObserved {
+            extra: Extra::try_from(mark).unwrap(),
+            ..WorkspaceObserved::new(root(2), ObservationCause::Drifted)
+        };
+        let started = WorkspaceObserved::new(root(1), ObservationCause::Started);
+        let first = Record::new(Position::START, time(10), started);
+        let records = [first, Record::new(Position::new(1), time(20), boundary)];
+        let found = windows(&records, HashMap::new(), None);
+        let expected = CallWindow {
+            start: time(10),
+            end: Some(time(20)),
+            before: root(1),
+            after: Some(root(2)),
+            changes: None,
+        };
+        assert_eq!(found, [expected]);
+    }
+
+    #[test]
     fn failed_calls_change_nothing() {
         let call = "0198a7c0-5d6f-7a3b-9c1d-2e4f6a8b0c1d".parse().unwrap();
         let open = HashMap::from([(call, window(10, None, &[]))]);
         let finished = |outcome| {
             let body = CallFinished::new(call, outcome);
-            windows(&[Record::new(Position::START, time(20), body)], open.clone())
+            windows(&[Record::new(Position::START, time(20), body)], open.clone(), None)
         };
         assert_eq!(finished(CallVerdict::Failed), []);
         assert_eq!(finished(CallVerdict::Succeeded).len(), 1);
-        assert_eq!(windows(&[], open.clone()).len(), 1);
+        assert_eq!(windows(&[], open.clone(), None).len(), 1);
     }
 }

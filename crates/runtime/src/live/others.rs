@@ -58,7 +58,7 @@ impl LiveSession {
     }
 
     /// Returns this session and its parent sessions.
-    async fn family(&self) -> Result<Vec<SessionId>> {
+    pub(crate) async fn family(&self) -> Result<Vec<SessionId>> {
         let mut family = vec![self.id()];
         let mut origin = self.view().await.created().origin.clone();
         while let Origin::Call { session, .. } = origin {
