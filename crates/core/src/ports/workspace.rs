@@ -211,6 +211,19 @@ pub trait Workspace: Send + Sync {
         self.restore_covering(root, coverage)
     }
 
+    /// Restores what differs between two states, in the files as they are now. What others have changed since the first one stays:
+    /// it is merged with the difference, and a path where that conflicts is left as it is and listed. So no content is lost that is not
+    /// part of the first state. It can be repeated after an interruption.
+    fn restore_changes(
+        &self,
+        from: WorkspaceRoot,
+        to: WorkspaceRoot,
+        coverage: Option<ObjectId>,
+    ) -> Result<RestoreReport, WorkspaceError> {
+        let _ = from;
+        self.restore_covering(to, coverage)
+    }
+
     /// Fails if an object of a state is neither stored nor passed along, before anything is changed.
     fn check_restorable(
         &self,
@@ -279,6 +292,8 @@ pub struct WorkspaceCapture {
 pub struct GraftedCapture {
     /// The state.
     pub captured: WorkspaceCapture,
+    /// The root of the files as they are. Its objects are among those of `captured`.
+    pub found: WorkspaceRoot,
     /// The paths that neither state holds.
     pub missing: Vec<String>,
 }

@@ -61,9 +61,9 @@ pub fn grafted(
     let known = ObjectOverlay::new(captured.objects.iter().cloned(), objects);
     let paths: Vec<&[u8]> = paths.iter().map(|path| path.as_str().as_bytes()).collect();
     let GraftedRoot { root, objects, missing } = graft(&known, captured.root, from, &paths)?;
-    captured.root = root;
+    let found = std::mem::replace(&mut captured.root, root);
     captured.objects.extend(objects);
-    Ok(GraftedCapture { captured, missing: missing.iter().map(|path| shown(path)).collect() })
+    Ok(GraftedCapture { captured, found, missing: missing.iter().map(|path| shown(path)).collect() })
 }
 
 /// Returns a root with a path as it is in another, and its new objects.

@@ -24,7 +24,7 @@ pub use manifest::{Manifest, ManifestError, RefusedEntry};
 pub use merge::{IgnoreRules, Merge, MergedRoot, merge};
 pub use modes::Modes;
 pub use reach::check_complete;
-pub use reverse::reversed;
+pub use reverse::{rebased, reversed};
 pub use stored::{
     DirectoryHandle, MAX_DEPTH, Overlay, Root, StoredDirectory, StoredItem, encode_directory, read_at,
 };

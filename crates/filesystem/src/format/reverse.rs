@@ -71,6 +71,18 @@ pub fn reversed(
     Ok(ReversedCapture { captured, found: now, plan })
 }
 
+/// Returns a captured root with the difference between two others, and the conflicts, whose paths are those of the captured one.
+/// Paths in `excluded` stay as they are.
+pub fn rebased(
+    objects: &dyn Objects,
+    now: WorkspaceRoot,
+    (from, to): (WorkspaceRoot, WorkspaceRoot),
+    excluded: &BTreeSet<Vec<u8>>,
+) -> Result<MergedRoot, WorkspaceError> {
+    let resolution = ConflictResolution::List;
+    merge(objects, &Merge { base: from, ours: now, theirs: to, paths: &[], excluded, resolution }, None)
+}
+
 /// Undoes the steps, the latest first. Returns the root, its new objects, and the conflicts, whose paths are those of `now`.
 fn undo_steps(
     objects: &dyn Objects,
@@ -86,15 +98,9 @@ fn undo_steps(
         let mut known = ObjectOverlay::new([], objects);
         let (mut root, mut found) = (now, false);
         for step in steps.iter().rev() {
-            let one = Merge {
-                base: step.after.root,
-                ours: root,
-                theirs: step.before.root,
-                paths: &[],
-                excluded: &excluded,
-                resolution: ConflictResolution::List,
-            };
-            let MergedRoot { root: next, objects, conflicts: new, .. } = merge(&known, &one, None)?;
+            let back = (step.after.root, step.before.root);
+            let MergedRoot { root: next, objects, conflicts: new, .. } =
+                rebased(&known, root, back, &excluded)?;
             objects.into_iter().for_each(|object| known.insert(object));
             root = next;
             for MergeConflict { path, kind } in new {

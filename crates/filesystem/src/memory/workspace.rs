@@ -7,13 +7,13 @@ use backstitch_core::journal::{CallChanges, WorkspaceRoot};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{
     FilePath, Filesystem, GraftedCapture, ObjectOverlay, Objects, PathChange, RestoreReport, Reversal,
-    ReversedCapture, Workspace, WorkspaceCapture, WorkspaceError,
+    ReversedCapture, UncoveredPath, UncoveredReason, Workspace, WorkspaceCapture, WorkspaceError,
 };
 
 use super::capture::Capture;
 use super::restore::Restore;
 use super::{MemoryFiles, MemoryFilesystem};
-use crate::format::{changes, check_complete, diff, grafted, reversed};
+use crate::format::{changes, check_complete, diff, grafted, rebased, reversed};
 
 /// Maximum number of remembered ids. Beyond it, the store is asked again.
 const MOST_REMEMBERED: usize = 1024 * 1024;
@@ -120,6 +120,25 @@ impl Workspace for MemoryWorkspace {
         changed.retain(|change| kept.iter().all(|kept| kept.path != change.path));
         self.filesystem.restore(files);
         Ok(RestoreReport { changed, kept })
+    }
+
+    fn restore_changes(
+        &self,
+        from: WorkspaceRoot,
+        to: WorkspaceRoot,
+        _: Option<ObjectId>,
+    ) -> Result<RestoreReport, WorkspaceError> {
+        let mut now = self.capture()?;
+        let known = ObjectOverlay::new(now.objects.iter().cloned(), &*self.objects);
+        let rebased = rebased(&known, now.root, (from, to), &BTreeSet::new())?;
+        now.objects.extend(rebased.objects);
+        let mut restored = self.restore_bringing(rebased.root, None, &now.objects)?;
+        restored.kept.extend(rebased.conflicts.into_iter().map(|left| UncoveredPath {
+            path: left.path,
+            reason: UncoveredReason::ChangedByOthers,
+            bytes: None,
+        }));
+        Ok(restored)
     }
 
     fn check_restorable(

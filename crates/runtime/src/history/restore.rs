@@ -118,7 +118,7 @@ impl LiveSession {
             return self.rewind_with_files(&view, (place, since), cause, scope).await;
         }
         let alone = self.files.clone().write_owned().await;
-        let GraftedCapture { captured, missing } = blocking(move || {
+        let GraftedCapture { captured, found, missing } = blocking(move || {
             let _alone = alone;
             workspace.capture_grafted(from.root, &paths)
         })
@@ -128,6 +128,6 @@ impl LiveSession {
         }
         let (files, objects) = recorded(captured);
         let place = ResolvedPoint { session: self.id(), cut: view.head(), files: Some(files) };
-        self.rewind_to(&view, place, cause, (objects, None)).await
+        self.rewind_to(&view, place, cause, (objects, Some(found))).await
     }
 }

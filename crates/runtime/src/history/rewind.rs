@@ -232,7 +232,8 @@ impl LiveSession {
         let files = place.files.filter(|_| self.workspace().is_some());
         let (rescue, mut objects) = match (files, found) {
             (Some(files), Some(found)) => ((found != files.root).then_some(found), Vec::new()),
-            (Some(files), None) => self.rescue(files).await?,
+            // Everything is saved: a person has asked for this, and it is not worth losing content for.
+            (Some(files), None) => self.rescue(files, u64::MAX).await?,
             (None, _) => (None, Vec::new()),
         };
         objects.extend(brought);
@@ -267,8 +268,8 @@ impl LiveSession {
         crash_point!("rewind.recorded");
         self.restore_resources().await?;
         if let Some(files) = files {
-            if rescue.is_some() {
-                self.restore_revision(files, Some(at)).await?;
+            if let Some(found) = rescue {
+                self.restore_since(found, files, Some(at)).await?;
             }
             crash_point!("rewind.restored");
             if let Some(found) = self.capture_files().await? {

@@ -11,7 +11,7 @@ use backstitch_core::journal::{
 };
 use backstitch_core::object::Object;
 use backstitch_core::ports::{
-    OwnStep, Reversal, ReversalConflicts, UncoveredPath, Workspace, WorkspaceCapture, WorkspaceError,
+    RestoreReport, UncoveredPath, Workspace, WorkspaceCapture, WorkspaceError,
 };
 use backstitch_core::view::JournalView;
 use backstitch_filesystem::format::{Manifest, empty_tree};
@@ -82,13 +82,45 @@ impl LiveSession {
         rescue: Option<Position>,
         left: Vec<UncoveredPath>,
     ) -> Result<()> {
+        let restore = move |workspace: &dyn Workspace| {
+            workspace.restore_bringing(files.root, files.coverage, &brought)
+        };
+        self.run_restore(restore, rescue, left).await
+    }
+
+    /// Restores the files where they differ from `found`, which is recorded at the position `rescue`. What others have changed since
+    /// they were found stays, so nothing is lost that is not recorded.
+    pub(crate) async fn restore_since(
+        &self,
+        found: WorkspaceRoot,
+        files: WorkspaceRevision,
+        rescue: Option<Position>,
+    ) -> Result<()> {
+        let restore = move |workspace: &dyn Workspace| {
+            match workspace.restore_changes(found, files.root, files.coverage) {
+                // Retention has removed the files that were found.
+                Err(WorkspaceError::MissingObject { .. }) => {
+                    workspace.restore_covering(files.root, files.coverage)
+                }
+                restored => restored,
+            }
+        };
+        self.run_restore(restore, rescue, Vec::new()).await
+    }
+
+    async fn run_restore(
+        &self,
+        restore: impl FnOnce(&dyn Workspace) -> Result<RestoreReport, WorkspaceError> + Send + 'static,
+        rescue: Option<Position>,
+        left: Vec<UncoveredPath>,
+    ) -> Result<()> {
         let Some(workspace) = self.workspace.clone() else {
             return Err(RuntimeError::NoWorkspace { session: self.id });
         };
         let alone = self.files.clone().write_owned().await;
         let restore = move || {
             let _alone = alone;
-            workspace.restore_bringing(files.root, files.coverage, &brought)
+            restore(&*workspace)
         };
         match blocking(restore).await {
             Ok(mut restored) => {
@@ -149,8 +181,10 @@ impl LiveSession {
         let owed = self.view().await.owed_files();
         if let Some(owed) = owed.filter(|_| self.workspace.is_some()) {
             let rescue = self.keep_found(owed).await?;
-            let (files, brought) = self.owed_target(owed).await?;
-            self.restore_leaving(files, brought, rescue, Vec::new()).await?;
+            match self.owed_since(owed).await? {
+                Some(found) => self.restore_since(found, owed, rescue).await?,
+                None => self.restore_revision(owed, rescue).await?,
+            }
             if let Some(found) = self.capture_files().await? {
                 self.observe_files(found, ObservationCause::Restored).await?;
             }
@@ -163,7 +197,7 @@ impl LiveSession {
     /// person may have edited them since the process ended that was to restore them. `None` if there is
     /// nothing to save.
     async fn keep_found(&self, owed: WorkspaceRevision) -> Result<Option<Position>> {
-        let (found, objects) = self.rescue(owed).await?;
+        let (found, objects) = self.rescue(owed, u64::MAX).await?;
         let Some(root) = found.filter(|root| !holds_nothing(*root)) else { return Ok(None) };
         match self.rewound_from(root).await? {
             Some(known) => Ok(Some(known)),
@@ -171,35 +205,14 @@ impl LiveSession {
         }
     }
 
-    /// Returns the files to restore for a rewind that was interrupted, and their objects that are not stored. What others
-    /// changed since the rewind stays. All files are restored in a fork, and where none are left.
-    async fn owed_target(&self, owed: WorkspaceRevision) -> Result<(WorkspaceRevision, Vec<Object>)> {
-        let whole = (owed, Vec::new());
+    /// Returns the files that an interrupted rewind has found, so that what others changed since stays. `None` in a fork, and where
+    /// no files are left: there all files are restored.
+    async fn owed_since(&self, owed: WorkspaceRevision) -> Result<Option<WorkspaceRoot>> {
         let rewound = self.latest_rewind().await?.map(|(_, rewound)| rewound);
         let rewound = rewound.filter(|rewound| rewound.root == Some(owed.root));
-        let (Some(rewound), Some(workspace)) = (rewound, self.workspace.clone()) else { return Ok(whole) };
-        // The rewind itself, read backwards: it leads from the files that it found to those that it owes.
-        let after = WorkspaceRevision { root: rewound.rescue.unwrap_or(owed.root), ..owed };
-        let reversal = Reversal {
-            steps: vec![OwnStep { before: owed, after }],
-            open: None,
-            target: owed,
-            kept: Vec::new(),
-            conflicts: ReversalConflicts::LeaveAlone,
-        };
-        let alone = self.files.clone().write_owned().await;
-        let reversed = blocking(move || {
-            let _alone = alone;
-            workspace.capture_reversed(&reversal)
-        });
-        match reversed.await {
-            Ok(reversed) if !holds_nothing(reversed.found) => Ok(recorded(reversed.captured)),
-            Ok(_)
-            | Err(RuntimeError::Workspace(
-                WorkspaceError::Blocked { .. } | WorkspaceError::MissingObject { .. },
-            )) => Ok(whole),
-            Err(error) => Err(error),
-        }
+        let Some(rewound) = rewound else { return Ok(None) };
+        let is_gone = self.capture_files().await?.is_some_and(|now| holds_nothing(now.root));
+        Ok(Some(rewound.rescue.unwrap_or(owed.root)).filter(|_| !is_gone))
     }
 
     /// Returns the position of the latest rewind, if it saved exactly these files.
@@ -223,9 +236,10 @@ impl LiveSession {
     pub(crate) async fn rescue(
         &self,
         files: WorkspaceRevision,
+        byte_budget: u64,
     ) -> Result<(Option<WorkspaceRoot>, Vec<Object>)> {
         let Some(workspace) = self.workspace().cloned() else { return Ok((None, Vec::new())) };
-        let found = blocking(move || workspace.rescue(files.coverage, RESCUE_BYTES)).await?;
+        let found = blocking(move || workspace.rescue(files.coverage, byte_budget)).await?;
         if found.captured.root == files.root && found.left_out.is_empty() {
             return Ok((None, Vec::new()));
         }
@@ -260,10 +274,10 @@ impl LiveSession {
     /// Restores the files to their last recorded state, if they differ. Their state before that is saved.
     pub(crate) async fn undo_drift(&self) -> Result<()> {
         let Some(known) = self.view().await.files() else { return Ok(()) };
-        let (rescue, objects) = self.rescue(known).await?;
+        let (rescue, objects) = self.rescue(known, u64::MAX).await?;
         let Some(root) = rescue else { return Ok(()) };
         let rescue = self.keep_rescue(WorkspaceRevision { root, ..known }, objects).await?;
-        self.restore_revision(known, Some(rescue)).await?;
+        self.restore_since(root, known, Some(rescue)).await?;
         match self.capture_files().await? {
             Some(found) => self.observe_files(found, ObservationCause::Restored).await,
             None => Ok(()),

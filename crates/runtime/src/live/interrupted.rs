@@ -17,7 +17,7 @@ use backstitch_core::ports::{
 use backstitch_core::time::Timestamp;
 use backstitch_core::view::Call;
 
-use super::files::holds_nothing;
+use super::files::{RESCUE_BYTES, holds_nothing};
 use super::others::OtherCalls;
 use super::{LiveSession, blocking, recorded};
 use crate::error::{Result, RuntimeError};
@@ -177,7 +177,7 @@ impl LiveSession {
         before: WorkspaceRevision,
         doubtful: DoubtfulFiles,
     ) -> Result<InterruptedFiles> {
-        let (found, mut objects) = self.rescue(before).await?;
+        let (found, mut objects) = self.rescue(before, RESCUE_BYTES).await?;
         let Some(root) = found else { return Ok(InterruptedFiles::Restored(None)) };
         let changed = match holds_nothing(root) {
             // The directory was deleted. Nothing in it is the work of others.

@@ -1,5 +1,6 @@
 //! Captures a workspace and restores it.
 
+use std::collections::BTreeSet;
 use std::os::fd::AsFd as _;
 use std::time::Duration;
 
@@ -7,9 +8,10 @@ use backstitch_core::crash_point;
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::Object;
 use backstitch_core::ports::{
-    ObjectOverlay, RescueCapture, RestoreReport, UncoveredPath, WorkspaceCapture, WorkspaceError,
+    ObjectOverlay, RescueCapture, RestoreReport, UncoveredPath, UncoveredReason, WorkspaceCapture,
+    WorkspaceError,
 };
-use backstitch_filesystem::format::empty_tree;
+use backstitch_filesystem::format::{self, MergedRoot, empty_tree};
 
 use super::index::DirIndex;
 use super::restore::{Attempt, Progress, Restore};
@@ -21,6 +23,17 @@ use crate::coverage::Coverage;
 /// Maximum number of attempts at a restore with which other processes interfere. The last attempt skips the
 /// paths that they keep changing.
 const ATTEMPTS: u32 = 8;
+
+/// The files that a restore leads to.
+#[derive(Clone, Copy)]
+pub(super) struct RestoreTarget<'a> {
+    pub(super) root: WorkspaceRoot,
+    /// If set, only what differs between this root and the other is restored.
+    pub(super) since: Option<WorkspaceRoot>,
+    pub(super) coverage: &'a Coverage,
+    /// Objects that may not be stored.
+    pub(super) brought: &'a [Object],
+}
 
 impl HostWorkspace {
     /// Captures the files and decides the coverage. Directories that were over budget stay uncovered without
@@ -112,9 +125,7 @@ impl HostWorkspace {
 
     pub(super) fn restore_with_retries(
         &self,
-        root: WorkspaceRoot,
-        coverage: &Coverage,
-        brought: &[Object],
+        target: RestoreTarget<'_>,
         progress: Option<Progress<'_>>,
     ) -> Result<RestoreReport, WorkspaceError> {
         let mut progress = progress;
@@ -123,7 +134,11 @@ impl HostWorkspace {
         for attempt in 1..=ATTEMPTS {
             how.leaves_contended = attempt == ATTEMPTS;
             let progress = progress.as_mut().map(|progress| &mut **progress as Progress<'_>);
-            match self.try_restore(root, coverage, brought, how, &mut restored, progress) {
+            let tried = match target.since {
+                Some(since) => self.try_changes(target, since, how, &mut restored, progress),
+                None => self.try_restore(target, how, &mut restored, progress),
+            };
+            match tried {
                 Err(error) if sys::is_full(&error) && !how.makes_room && attempt < ATTEMPTS => {
                     how.makes_room = true;
                 }
@@ -139,9 +154,7 @@ impl HostWorkspace {
 
     fn try_restore(
         &self,
-        root: WorkspaceRoot,
-        coverage: &Coverage,
-        brought: &[Object],
+        RestoreTarget { root, coverage, brought, .. }: RestoreTarget<'_>,
         how: Attempt,
         restored: &mut RestoreReport,
         progress: Option<Progress<'_>>,
@@ -163,6 +176,43 @@ impl HostWorkspace {
             // The written files came from objects that may not be in the store.
             node.forget_stored();
         }
+        done
+    }
+
+    /// Restores what differs between two roots. The files are compared and restored after one scan, so that there is no time in which
+    /// a change by others is overlooked.
+    fn try_changes(
+        &self,
+        target: RestoreTarget<'_>,
+        since: WorkspaceRoot,
+        how: Attempt,
+        restored: &mut RestoreReport,
+        progress: Option<Progress<'_>>,
+    ) -> Result<(), WorkspaceError> {
+        let mut state = self.state();
+        let state = &mut *state;
+        let (captured, mut coverage) = self.scan(state, target.coverage, self.limits)?;
+        // What cannot be captured now is not part of the root that was found, so it must stay.
+        for (path, reason) in target.coverage.omitted() {
+            coverage.insert(path, reason);
+        }
+        let excluded: BTreeSet<Vec<u8>> = coverage.omitted().map(|(path, _)| path.clone()).collect();
+        let mut objects = ObjectOverlay::new(captured.objects, &*self.objects);
+        let MergedRoot { root, objects: new, conflicts, .. } =
+            format::rebased(&objects, captured.root, (since, target.root), &excluded)?;
+        let has_new = !new.is_empty();
+        new.into_iter().for_each(|object| objects.insert(object));
+        let Some(node) = &mut state.index else { return Ok(()) };
+        let restore = Restore::new(&objects, &self.rules, &coverage, how);
+        let done = restore.run(restored, self.root.as_fd(), node, root, progress);
+        if has_new {
+            node.forget_stored();
+        }
+        restored.kept.extend(conflicts.into_iter().map(|left| UncoveredPath {
+            path: left.path,
+            reason: UncoveredReason::ChangedByOthers,
+            bytes: None,
+        }));
         done
     }
 }

@@ -19,6 +19,7 @@ use backstitch_filesystem::format::{damaged, fetch, grafted};
 use backstitch_filesystem::{FilePath, format};
 
 use super::cache::{self, Owner};
+use super::capture::RestoreTarget;
 use super::filesystem::HostFilesystem;
 use super::index::DirIndex;
 use super::lock::{self, Lock};
@@ -181,7 +182,8 @@ impl HostWorkspace {
         progress: Option<Progress<'_>>,
     ) -> Result<RestoreReport, WorkspaceError> {
         self.check_writable()?;
-        self.restore_with_retries(root, coverage, &[], progress)
+        let target = RestoreTarget { root, since: None, coverage, brought: &[] };
+        self.restore_with_retries(target, progress)
     }
 
     fn check_writable(&self) -> Result<(), WorkspaceError> {
@@ -355,7 +357,21 @@ impl Workspace for HostWorkspace {
     ) -> Result<RestoreReport, WorkspaceError> {
         self.check_writable()?;
         let objects = ObjectOverlay::new(brought.iter().cloned(), &*self.objects);
-        self.restore_with_retries(root, &stored_coverage(&objects, coverage)?, brought, None)
+        let coverage = stored_coverage(&objects, coverage)?;
+        let target = RestoreTarget { root, since: None, coverage: &coverage, brought };
+        self.restore_with_retries(target, None)
+    }
+
+    fn restore_changes(
+        &self,
+        from: WorkspaceRoot,
+        to: WorkspaceRoot,
+        coverage: Option<ObjectId>,
+    ) -> Result<RestoreReport, WorkspaceError> {
+        self.check_writable()?;
+        let coverage = stored_coverage(&*self.objects, coverage)?;
+        let target = RestoreTarget { root: to, since: Some(from), coverage: &coverage, brought: &[] };
+        self.restore_with_retries(target, None)
     }
 
     fn check_restorable(

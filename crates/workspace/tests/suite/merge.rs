@@ -6,7 +6,8 @@ use std::process::Command;
 
 use backstitch_core::journal::{WorkspaceRevision, WorkspaceRoot};
 use backstitch_core::ports::{
-    ConflictKind, ConflictResolution, IgnoredPaths, MergedCapture, Workspace as _, WorkspaceMerge,
+    ConflictKind, ConflictResolution, IgnoredPaths, MergedCapture, UncoveredReason, Workspace as _,
+    WorkspaceMerge,
 };
 use backstitch_filesystem::FilePath;
 use proptest::prelude::*;
@@ -140,6 +141,32 @@ fn a_file_that_became_a_directory_replaces_an_unchanged_file() {
     let (merged, files) = merge(&place, &base, &theirs, &base, ConflictResolution::List);
     assert_eq!(conflicts(&merged), []);
     assert_eq!(files.keys().collect::<Vec<_>>(), ["kind/a", "kind/deep/b"]);
+}
+
+#[test]
+fn what_others_write_before_changes_are_restored_stays() {
+    let place = Place::new();
+    let workspace = place.open_with(|options| options.file_bytes = 4_000);
+    fill(&place, &[("own", "old"), ("text", "1\n2\n3\n4\n5\n"), ("same", "old"), ("both", "old")]);
+    let to = place.capture(&workspace);
+    let text = "one\n2\n3\n4\n5\n";
+    fill(&place, &[("own", "new"), ("text", text), ("same", "old"), ("both", "new"), ("added", "new")]);
+    let from = place.capture(&workspace);
+    place.write("text", "one\n2\n3\n4\nfive\n");
+    for path in ["same", "both", "mine"] {
+        place.write(path, "by hand");
+    }
+    place.write("large", vec![7; 9_000]);
+
+    let restored = workspace.restore_changes(from, to, None).unwrap();
+    let kept: Vec<_> = restored.kept.iter().map(|kept| (kept.path.as_str(), kept.reason)).collect();
+    assert_eq!(kept, [("both", UncoveredReason::ChangedByOthers)]);
+    let text = |path: &str| fs::read_to_string(place.path(path)).unwrap();
+    assert_eq!(["own", "text"].map(text), ["old", "1\n2\n3\n4\nfive\n"]);
+    assert_eq!(["same", "both", "mine"].map(text), ["by hand"; 3]);
+    assert!(!place.path("added").exists());
+    assert_eq!(fs::read(place.path("large")).unwrap().len(), 9_000, "it cannot be captured");
+    assert!(workspace.restore_changes(from, to, None).unwrap().changed.is_empty(), "it is done");
 }
 
 #[test]
