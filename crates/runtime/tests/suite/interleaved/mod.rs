@@ -86,8 +86,8 @@ struct Plan {
 enum Operation {
     /// A person edits a file.
     Edit(Edit),
-    /// Asks a session to make a call. What was interrupted is recovered first.
-    Work(Plan),
+    /// Asks a session to make calls. What was interrupted is recovered first. Two calls of another program overlap.
+    Work(Vec<Plan>),
     /// Recovers what was interrupted.
     Resume,
     /// Rewinds to before a call.
@@ -125,7 +125,8 @@ fn operation() -> impl Strategy<Value = Operation> {
     let restored = prop_oneof![Just(None), (0..PATHS.len()).prop_map(Some)];
     prop_oneof![
         4 => edit().prop_map(Operation::Edit),
-        5 => plan().prop_map(Operation::Work),
+        4 => plan().prop_map(|plan| Operation::Work(vec![plan])),
+        1 => (plan(), plan()).prop_map(|(first, second)| Operation::Work(vec![first, second])),
         1 => Just(Operation::Resume),
         3 => (0..MOST_CALLS, permission).prop_map(|(point, permission)| Operation::Rewind(point, permission)),
         2 => Just(Operation::Undo),
@@ -292,20 +293,32 @@ impl Shop {
         observed.record_start().await.unwrap();
         self.world.set_open(session, false);
         loop {
-            let next = self.queues[session].lock().unwrap().pop_front();
-            let Some(plan) = next else { break };
-            let call = ObservedCall::new(format!("call {plan}"), "work", json!({}));
-            let id = observed.record_call_start(call.clone()).await.unwrap();
-            let outcome = match self.world.run_plan(session, id, plan) {
-                Ending::Succeeds => Ok(json!("done")),
-                Ending::Fails => Err("it tore".to_owned()),
-                Ending::Dies => {
-                    self.world.died.notify_one();
-                    std::future::pending().await
-                }
+            let next: Vec<usize> = {
+                let mut queue = self.queues[session].lock().unwrap();
+                let most = queue.len().min(2);
+                queue.drain(..most).collect()
             };
-            let result = ObservedResult { outcome, elapsed_micros: None };
-            observed.record_call_end(call, result).await.unwrap();
+            let Some(first) = next.first().copied() else { break };
+            let mut begun = Vec::new();
+            for plan in next {
+                let call = ObservedCall::new(format!("call {plan}"), "work", json!({}));
+                let id = observed.record_call_start(call.clone()).await.unwrap();
+                let outcome = match self.world.run_plan(session, id, plan) {
+                    Ending::Succeeds => Ok(json!("done")),
+                    Ending::Fails => Err("it tore".to_owned()),
+                    Ending::Dies => {
+                        self.world.died.notify_one();
+                        std::future::pending().await
+                    }
+                };
+                begun.push((call, ObservedResult { outcome, elapsed_micros: None }));
+            }
+            if first % 2 == 0 {
+                begun.reverse();
+            }
+            for (call, result) in begun {
+                observed.record_call_end(call, result).await.unwrap();
+            }
             self.world.set_open(session, false);
         }
         observed.release().await.unwrap();
@@ -408,9 +421,11 @@ impl Shop {
                 self.world.edit_by_person(edit);
                 self.before_rewind = Default::default();
             }
-            Operation::Work(plan) => {
-                let plan = self.world.add_plan(plan);
-                self.queues[session].lock().unwrap().push_back(plan);
+            Operation::Work(plans) => {
+                for plan in plans {
+                    let plan = self.world.add_plan(plan);
+                    self.queues[session].lock().unwrap().push_back(plan);
+                }
                 self.work(session, polls);
             }
             Operation::Resume => self.work(session, polls),
@@ -545,7 +560,7 @@ fn what_others_did_after_a_kill_is_there_or_saved() {
         let mut shop = Shop::new(second);
         let edits = |paths: &[usize]| paths.iter().map(|path| Edit { path: *path, deletes: false }).collect();
         let plan = |paths: &[usize], ending| {
-            Operation::Work(Plan { edits: edits(paths), meanwhile: Vec::new(), ending })
+            Operation::Work(vec![Plan { edits: edits(paths), meanwhile: Vec::new(), ending }])
         };
         let person = |path| Operation::Edit(Edit { path, deletes: false });
         shop.perform((0, plan(&[0], Ending::Dies), None));
