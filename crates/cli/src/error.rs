@@ -188,6 +188,7 @@ fn directory_hint(error: &(dyn Error + 'static)) -> Option<String> {
         DirectoryError::OfParent { own, .. } => {
             Some(format!("`--workspace {}` names the directory of the fork", own.display()))
         }
+        DirectoryError::OtherFiles { .. } => Some("`--workspace DIR` names an empty directory".to_owned()),
         DirectoryError::Overlaps { .. } | DirectoryError::NoRoom { .. } => {
             Some("use `--workspace DIR`".to_owned())
         }

@@ -118,6 +118,12 @@ fn a_session_is_run_listed_shown_and_rewound() {
     let inside = place.path("files").join("inside");
     let refused = place.run(&["fork", session, "start", "--workspace", text(&inside)]).failed();
     assert!(refused.contains("beside"), "{refused}");
+    let taken = place.path("taken");
+    std::fs::create_dir(&taken).unwrap();
+    std::fs::write(taken.join("mine.txt"), "by hand").unwrap();
+    let refused = place.run(&["fork", session, &second, "--workspace", text(&taken)]).failed();
+    assert!(refused.contains("mine.txt"), "{refused}");
+    assert_eq!(std::fs::read_to_string(taken.join("mine.txt")).unwrap(), "by hand");
     let fork = place.path("forked");
     let forked = place.json(&["fork", session, &second, "--workspace", text(&place.path("files/../forked"))]);
     let id = forked["session"].as_str().unwrap();

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use backstitch_core::crash_point;
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{Batch, Origin, SessionCreated};
-use backstitch_core::ports::Store;
+use backstitch_core::journal::{Batch, CallChanges, ChangeCounts, Origin, SessionCreated};
+use backstitch_core::ports::{ChangeKind, Store, Workspace};
 use backstitch_core::rng::Seed;
 use backstitch_core::session::Session;
 use schemars::JsonSchema;
@@ -19,8 +19,9 @@ use super::effects::DiscardedEffect;
 use super::locate::locate;
 use super::repeats::{effects_after, pauses_for};
 use super::rewind::check_kept;
+use crate::adapters::DirectoryError;
 use crate::error::{Result, RuntimeError};
-use crate::live::{LiveSession, SessionEnvironment, load_view};
+use crate::live::{LiveSession, SessionEnvironment, blocking, load_view};
 use crate::point::PointSpec;
 use crate::report::Version;
 
@@ -100,6 +101,41 @@ impl LiveSession {
         live.settle_files().await?;
         crash_point!("fork.restored");
         Ok(live)
+    }
+}
+
+/// Fails if the directory of a fork holds files that the files of its point would overwrite or delete. They are not the session's.
+pub(crate) async fn check_room(
+    store: &dyn Store,
+    parent: SessionId,
+    at: &PointSpec,
+    workspace: Arc<dyn Workspace>,
+) -> Result<()> {
+    let Some(directory) = workspace.host_directory() else { return Ok(()) };
+    let view = load_view(store, parent, None).await?;
+    let place = locate(store, &view, at).await?;
+    let Some(wanted) = load_view(store, place.session, Some(place.cut)).await?.files() else {
+        return Ok(());
+    };
+    check_kept(store, Some(wanted)).await?;
+    let files = blocking(move || {
+        let found = workspace.rescue(wanted.coverage, u64::MAX)?;
+        let changes = workspace.changes(wanted.root, found.captured.root, &found.captured.objects)?;
+        // What cannot be captured would be lost.
+        let mut others: Vec<String> = found.left_out.into_iter().map(|left| left.path).collect();
+        match changes {
+            // A file that is not there yet, or has another mode, is not an obstacle.
+            CallChanges::Paths(paths) => others.extend(paths.into_iter().filter_map(|changed| {
+                matches!(changed.change, ChangeKind::Added | ChangeKind::Modified).then_some(changed.path)
+            })),
+            CallChanges::Counts(ChangeCounts { added: 0, modified: 0, .. }) => {}
+            CallChanges::Counts(counts) => others.push(format!("{} files", counts.added + counts.modified)),
+        }
+        Ok(others)
+    });
+    match files.await? {
+        files if files.is_empty() => Ok(()),
+        files => Err(DirectoryError::OtherFiles { directory, session: parent, files }.into()),
     }
 }
 

@@ -14,6 +14,7 @@ mod undo;
 
 pub use apply::{ApplyDirection, ApplyOptions, ApplyReport, undoable_apply};
 pub use effects::DiscardedEffect;
+pub(crate) use fork::check_room;
 pub use fork::{Fork, ForkReport, discarded_effects};
 pub use locate::{ResolvedPoint, find_call, locate, locate_with_view};
 pub use own::{RewindScope, RewoundFiles, RewoundHalf};

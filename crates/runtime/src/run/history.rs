@@ -13,7 +13,9 @@ use serde_json::Value;
 
 use super::opening::new_copy;
 use crate::error::{Result, RuntimeError};
-use crate::history::{FileRestoreReport, ForkReport, RewindReport, RewindScope, discarded_effects};
+use crate::history::{
+    FileRestoreReport, ForkReport, RewindReport, RewindScope, check_room, discarded_effects,
+};
 use crate::live::{KeptFiles, LiveSession, RestoredFiles, read_records};
 use crate::point::PointSpec;
 use crate::report::Version;
@@ -194,6 +196,9 @@ impl Runtime {
             if let Some(spec) = workspace {
                 let spec = runtime.with_recorded_excludes(spec, parent).await?;
                 let opened = runtime.open_workspace(&spec, id).await?;
+                if opened.isolation.is_none() {
+                    check_room(&**runtime.store(), parent, &at, opened.workspace.clone()).await?;
+                }
                 (options.workspace, options.isolation) = (Some(opened.workspace), opened.isolation);
             }
             let directory = options.workspace.as_ref().and_then(|workspace| workspace.host_directory());
