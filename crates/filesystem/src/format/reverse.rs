@@ -19,6 +19,7 @@ use backstitch_core::ports::{
 use super::diff::diff;
 use super::graft::{GraftedRoot, graft};
 use super::merge::{Merge, MergedRoot, merge};
+use super::stored::{StoredItem, with_item};
 
 /// Conflicts by path.
 type Conflicts = BTreeMap<String, ConflictKind>;
@@ -40,9 +41,22 @@ pub fn reversed(
     let (mut root, new, mut conflicts) = undo_steps(&known, now, &steps, reversal, excluded)?;
     new.iter().for_each(|object| known.insert(object.clone()));
     captured.objects.extend(new);
+    if !conflicts.is_empty() {
+        let differing = differing_paths(&known, root, reversal.target.root)?;
+        // A path that is as at the point has nothing left to undo, such as after a rewind that was forced.
+        conflicts.retain(|path, _| {
+            let below = format!("{path}/");
+            let next = differing.range(below.clone()..).next();
+            differing.contains(path) || next.is_some_and(|next| next.starts_with(&below))
+        });
+    }
     let mut forced = Conflicts::new();
     if reversal.conflicts == ReversalConflicts::TakeTarget {
         for (path, kind) in std::mem::take(&mut conflicts) {
+            if is_mode_of_directory(&known, now, &path, kind)? {
+                conflicts.insert(path, kind);
+                continue;
+            }
             match graft(&known, root, reversal.target.root, &[path.as_bytes()]) {
                 Ok(GraftedRoot { root: with_target, objects, .. }) => {
                     root = with_target;
@@ -60,9 +74,8 @@ pub fn reversed(
     }
     captured.root = root;
     let changes = diff(&known, now, root)?;
-    let differing = diff(&known, root, reversal.target.root)?;
-    let differing: BTreeSet<&str> = differing.iter().map(|change| change.path.as_str()).collect();
-    let merged = changes.iter().filter(|change| differing.contains(change.path.as_str()));
+    let differing = differing_paths(&known, root, reversal.target.root)?;
+    let merged = changes.iter().filter(|change| differing.contains(&change.path));
     let merged = merged.map(|change| change.path.clone()).collect();
     let listed = |conflicts: Conflicts| {
         conflicts.into_iter().map(|(path, kind)| MergeConflict { path, kind }).collect::<Vec<_>>()
@@ -110,10 +123,34 @@ fn undo_steps(
         if !found {
             return Ok((root, known.into_new().collect(), conflicts));
         }
-        // The mode of the top directory is a conflict of its own, and not one of all paths below.
-        let paths = conflicts.keys().filter(|path| *path != ".");
-        excluded.extend(paths.map(|path| path.as_bytes().to_vec()));
+        for (path, kind) in &conflicts {
+            if !is_mode_of_directory(objects, now, path, *kind)? {
+                excluded.insert(path.as_bytes().to_vec());
+            }
+        }
     }
+}
+
+/// Returns whether a conflict is about the mode of a directory alone, and not about the paths below it.
+fn is_mode_of_directory(
+    objects: &dyn Objects,
+    root: WorkspaceRoot,
+    path: &str,
+    kind: ConflictKind,
+) -> Result<bool, WorkspaceError> {
+    if kind != ConflictKind::ModeChanged || path == "." {
+        return Ok(kind == ConflictKind::ModeChanged);
+    }
+    let is_directory = |item: &StoredItem<'_>| matches!(item, StoredItem::Directory(_));
+    Ok(with_item(objects, root, path.as_bytes(), is_directory)?.unwrap_or(false))
+}
+
+fn differing_paths(
+    objects: &dyn Objects,
+    from: WorkspaceRoot,
+    to: WorkspaceRoot,
+) -> Result<BTreeSet<String>, WorkspaceError> {
+    Ok(diff(objects, from, to)?.into_iter().map(|change| change.path).collect())
 }
 
 /// Joins steps that meet, and drops those that change nothing.

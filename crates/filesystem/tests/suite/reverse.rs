@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use backstitch_core::journal::WorkspaceRevision;
 use backstitch_core::ports::{
-    OwnStep, Reversal, ReversalConflicts, ReversedCapture, Workspace as _, WorkspaceCapture,
+    OwnStep, Reversal, ReversalConflicts, ReversalPlan, ReversedCapture, Workspace as _, WorkspaceCapture,
 };
 use backstitch_filesystem::MemoryWorkspace;
 use backstitch_testkit::filesystem::StoredObjects;
@@ -143,7 +143,8 @@ proptest! {
             .collect();
         let (now, target) = (tree_of_numbers(&files), tree_of_numbers(&at_point));
         let (found, reversed) = roots.reverse(&now, recorded, &target, ReversalConflicts::LeaveAlone);
-        let (expected, conflicts) = model(&files, &steps);
+        let (expected, mut conflicts) = model(&files, &steps);
+        conflicts.retain(|path| files.get(path.as_str()) != at_point.get(path.as_str()));
         prop_assert_eq!(&found, &tree_of_numbers(&expected));
         let listed: BTreeSet<String> = reversed.plan.conflicts.iter().map(|one| one.path.clone()).collect();
         prop_assert_eq!(listed, conflicts);
@@ -204,6 +205,19 @@ fn a_conflict_leaves_the_path_as_it_is_unless_it_is_forced() {
     assert_eq!(found, before);
     assert!(reversed.plan.conflicts.is_empty());
     assert_eq!(reversed.plan.forced.len(), 2);
+}
+
+#[test]
+fn a_path_that_is_as_at_the_point_is_not_a_conflict() {
+    let roots = Roots::default();
+    let note = |text: &str| texts(&[("note", text)]);
+    // A person has edited what the session left, and a rewind was forced.
+    let steps = vec![roots.step(&note("old"), &note("agent")), roots.step(&note("person"), &note("old"))];
+    for conflicts in [ReversalConflicts::LeaveAlone, ReversalConflicts::TakeTarget] {
+        let (found, reversed) = roots.reverse(&note("old"), steps.clone(), &note("old"), conflicts);
+        assert_eq!(found, note("old"));
+        assert_eq!(reversed.plan, ReversalPlan::default());
+    }
 }
 
 #[test]

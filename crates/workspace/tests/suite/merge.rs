@@ -6,8 +6,8 @@ use std::process::Command;
 
 use backstitch_core::journal::{WorkspaceRevision, WorkspaceRoot};
 use backstitch_core::ports::{
-    ConflictKind, ConflictResolution, IgnoredPaths, MergedCapture, UncoveredReason, Workspace as _,
-    WorkspaceMerge,
+    ConflictKind, ConflictResolution, IgnoredPaths, MergedCapture, OwnStep, Reversal, ReversalConflicts,
+    UncoveredReason, Workspace as _, WorkspaceMerge,
 };
 use backstitch_filesystem::FilePath;
 use proptest::prelude::*;
@@ -167,6 +167,30 @@ fn what_others_write_before_changes_are_restored_stays() {
     assert!(!place.path("added").exists());
     assert_eq!(fs::read(place.path("large")).unwrap().len(), 9_000, "it cannot be captured");
     assert!(workspace.restore_changes(from, to, None).unwrap().changed.is_empty(), "it is done");
+}
+
+#[test]
+fn a_conflict_about_the_mode_of_a_directory_does_not_concern_its_files() {
+    let place = Place::new();
+    let workspace = place.open();
+    let revision = || WorkspaceRevision { root: place.capture(&workspace), coverage: None };
+    place.write("d/own", "old");
+    place.mode("d", 0o755);
+    let before = revision();
+    place.write("d/own", "new");
+    place.mode("d", 0o750);
+    let after = revision();
+    place.write("d/mine", "by hand");
+    place.mode("d", 0o700);
+    for conflicts in [ReversalConflicts::LeaveAlone, ReversalConflicts::TakeTarget] {
+        let steps = vec![OwnStep { before, after }];
+        let reversal = Reversal { steps, open: None, target: before, kept: Vec::new(), conflicts };
+        let plan = workspace.capture_reversed(&reversal).unwrap().plan;
+        let changed: Vec<_> = plan.changes.iter().map(|change| change.path.as_str()).collect();
+        assert_eq!(changed, ["d/own"]);
+        let left: Vec<_> = plan.conflicts.iter().map(|left| (left.path.as_str(), left.kind)).collect();
+        assert_eq!(left, [("d", ConflictKind::ModeChanged)]);
+    }
 }
 
 #[test]
