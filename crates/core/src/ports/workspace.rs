@@ -213,15 +213,16 @@ pub trait Workspace: Send + Sync {
 
     /// Restores what differs between two states, in the files as they are now. What others have changed since the first one stays:
     /// it is merged with the difference, and a path where that conflicts is left as it is and listed. So no content is lost that is not
-    /// part of the first state. It can be repeated after an interruption.
+    /// part of the first state. It can be repeated after an interruption. `brought` are objects that may not be stored.
     fn restore_changes(
         &self,
         from: WorkspaceRoot,
         to: WorkspaceRoot,
         coverage: Option<ObjectId>,
+        brought: &[Object],
     ) -> Result<RestoreReport, WorkspaceError> {
         let _ = from;
-        self.restore_covering(to, coverage)
+        self.restore_bringing(to, coverage, brought)
     }
 
     /// Fails if an object of a state is neither stored nor passed along, before anything is changed.

@@ -127,8 +127,10 @@ impl Workspace for MemoryWorkspace {
         from: WorkspaceRoot,
         to: WorkspaceRoot,
         _: Option<ObjectId>,
+        brought: &[Object],
     ) -> Result<RestoreReport, WorkspaceError> {
         let mut now = self.capture()?;
+        now.objects.extend_from_slice(brought);
         let known = ObjectOverlay::new(now.objects.iter().cloned(), &*self.objects);
         let rebased = rebased(&known, now.root, (from, to), &BTreeSet::new())?;
         now.objects.extend(rebased.objects);

@@ -249,7 +249,7 @@ impl LiveSession {
             if before.root == after {
                 return Ok(Vec::new());
             }
-            Ok(target.restore_bringing(after, before.coverage, &brought)?.kept)
+            Ok(target.restore_changes(before.root, after, before.coverage, &brought)?.kept)
         })
         .await?;
         crash_point!("apply.restored");

@@ -97,7 +97,7 @@ impl LiveSession {
         rescue: Option<Position>,
     ) -> Result<()> {
         let restore = move |workspace: &dyn Workspace| {
-            match workspace.restore_changes(found, files.root, files.coverage) {
+            match workspace.restore_changes(found, files.root, files.coverage, &[]) {
                 // Retention has removed the files that were found.
                 Err(WorkspaceError::MissingObject { .. }) => {
                     workspace.restore_covering(files.root, files.coverage)

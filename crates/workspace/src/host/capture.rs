@@ -197,15 +197,17 @@ impl HostWorkspace {
             coverage.insert(path, reason);
         }
         let excluded: BTreeSet<Vec<u8>> = coverage.omitted().map(|(path, _)| path.clone()).collect();
-        let mut objects = ObjectOverlay::new(captured.objects, &*self.objects);
+        let found = captured.objects.into_iter().chain(target.brought.iter().cloned());
+        let mut objects = ObjectOverlay::new(found, &*self.objects);
         let MergedRoot { root, objects: new, conflicts, .. } =
             format::rebased(&objects, captured.root, (since, target.root), &excluded)?;
-        let has_new = !new.is_empty();
+        let has_new = !new.is_empty() || !target.brought.is_empty();
         new.into_iter().for_each(|object| objects.insert(object));
         let Some(node) = &mut state.index else { return Ok(()) };
         let restore = Restore::new(&objects, &self.rules, &coverage, how);
         let done = restore.run(restored, self.root.as_fd(), node, root, progress);
         if has_new {
+            // The written files came from objects that may not be in the store.
             node.forget_stored();
         }
         restored.kept.extend(conflicts.into_iter().map(|left| UncoveredPath {

@@ -367,10 +367,12 @@ impl Workspace for HostWorkspace {
         from: WorkspaceRoot,
         to: WorkspaceRoot,
         coverage: Option<ObjectId>,
+        brought: &[Object],
     ) -> Result<RestoreReport, WorkspaceError> {
         self.check_writable()?;
-        let coverage = stored_coverage(&*self.objects, coverage)?;
-        let target = RestoreTarget { root: to, since: Some(from), coverage: &coverage, brought: &[] };
+        let objects = ObjectOverlay::new(brought.iter().cloned(), &*self.objects);
+        let coverage = stored_coverage(&objects, coverage)?;
+        let target = RestoreTarget { root: to, since: Some(from), coverage: &coverage, brought };
         self.restore_with_retries(target, None)
     }
 

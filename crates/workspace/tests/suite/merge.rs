@@ -158,7 +158,7 @@ fn what_others_write_before_changes_are_restored_stays() {
     }
     place.write("large", vec![7; 9_000]);
 
-    let restored = workspace.restore_changes(from, to, None).unwrap();
+    let restored = workspace.restore_changes(from, to, None, &[]).unwrap();
     let kept: Vec<_> = restored.kept.iter().map(|kept| (kept.path.as_str(), kept.reason)).collect();
     assert_eq!(kept, [("both", UncoveredReason::ChangedByOthers)]);
     let text = |path: &str| fs::read_to_string(place.path(path)).unwrap();
@@ -166,7 +166,7 @@ fn what_others_write_before_changes_are_restored_stays() {
     assert_eq!(["same", "both", "mine"].map(text), ["by hand"; 3]);
     assert!(!place.path("added").exists());
     assert_eq!(fs::read(place.path("large")).unwrap().len(), 9_000, "it cannot be captured");
-    assert!(workspace.restore_changes(from, to, None).unwrap().changed.is_empty(), "it is done");
+    assert!(workspace.restore_changes(from, to, None, &[]).unwrap().changed.is_empty(), "it is done");
 }
 
 #[test]
