@@ -8,10 +8,10 @@ use backstitch_core::crash_point;
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::Object;
 use backstitch_core::ports::{
-    ObjectOverlay, RescueCapture, RestoreReport, UncoveredPath, UncoveredReason, WorkspaceCapture,
-    WorkspaceError,
+    ConflictKind, MergeConflict, ObjectOverlay, RescueCapture, RestoreReport, UncoveredPath, UncoveredReason,
+    WorkspaceCapture, WorkspaceError,
 };
-use backstitch_filesystem::format::{self, MergedRoot, empty_tree};
+use backstitch_filesystem::format::{self, GraftedRoot, MergedRoot, empty_tree};
 
 use super::index::DirIndex;
 use super::restore::{Attempt, Progress, Restore};
@@ -202,6 +202,12 @@ impl HostWorkspace {
         let MergedRoot { root, objects: new, conflicts, .. } =
             format::rebased(&objects, captured.root, (since, target.root), &excluded)?;
         let has_new = !new.is_empty() || !target.brought.is_empty();
+        new.into_iter().for_each(|object| objects.insert(object));
+        // An attempt that makes room deletes files before it writes them again.
+        let is_own = |left: &MergeConflict| how.makes_room && left.kind == ConflictKind::DeletedInDirectory;
+        let (deleted, conflicts): (Vec<_>, Vec<_>) = conflicts.into_iter().partition(is_own);
+        let deleted: Vec<&[u8]> = deleted.iter().map(|left| left.path.as_bytes()).collect();
+        let GraftedRoot { root, objects: new, .. } = format::graft(&objects, root, target.root, &deleted)?;
         new.into_iter().for_each(|object| objects.insert(object));
         let Some(node) = &mut state.index else { return Ok(()) };
         let restore = Restore::new(&objects, &self.rules, &coverage, how);
