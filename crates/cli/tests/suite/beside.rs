@@ -13,12 +13,15 @@ use crate::stage::{Stage, last_line, scripted, wait_until};
 /// Nanoseconds after the end of a call in which a change is doubtful.
 const MARGIN: i64 = 20_000_000;
 
-/// Returns when the processes of the killed call were dead, by the clock of the files.
+/// Returns when the processes of the killed call were dead, and the runtime, by the clock of the files.
 fn dead_since(stage: &Stage) -> Option<i64> {
     let session = std::fs::read_dir(stage.path("store/calls")).ok()?.flatten().next()?.path();
-    let file = std::fs::read_dir(session).ok()?.flatten().next()?.path();
-    let times: Value = serde_json::from_slice(&std::fs::read(file).ok()?).ok()?;
-    times["dead"].as_i64()
+    let dead = std::fs::read_dir(session).ok()?.flatten().map(|file| {
+        let times: Value = serde_json::from_slice(&std::fs::read(file.path()).ok()?).ok()?;
+        times["dead"].as_i64()
+    });
+    let dead: Vec<i64> = dead.collect::<Option<_>>()?;
+    dead.into_iter().max()
 }
 
 /// Runs a command as the call of a session, kills the runtime while it runs, and waits until everything of it is dead. Returns the

@@ -1,14 +1,15 @@
 //! The files that an interrupted call has left: what it changed is restored, and what others changed later stays.
 //!
 //! Nothing records who changed a file while no process drove the session. The times of the files tell, together with those of the call
-//! ([`CallTimes`]) and with what other sessions have recorded. A change of which neither tells it is doubtful, and a person
-//! decides. Without times of the call, as for one that started no process, everything that differs counts as its change, except for
-//! what other sessions have recorded as theirs.
+//! and of the runtime that ran it ([`CallTimes`]), and with what other sessions have recorded. A change of which neither tells it is
+//! doubtful, and a person decides. Without such times, because there was no supervisor, everything that differs counts as a change
+//! of the call, except for what other sessions have recorded as theirs.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use backstitch_core::crash_point;
+use backstitch_core::id::CallId;
 use backstitch_core::journal::{CallStarted, ObservationCause, WorkspaceRevision, WorkspaceRoot};
 use backstitch_core::ports::{
     ChangeKind, FilePath, PathChange, Reversal, ReversalConflicts, ReversedCapture, UncoveredPath,
@@ -21,7 +22,9 @@ use super::files::{RESCUE_BYTES, holds_nothing};
 use super::others::OtherCalls;
 use super::{LiveSession, blocking, recorded};
 use crate::error::{Result, RuntimeError};
-use crate::process::{CallTimes, CallTimesDirectory, FileTime, await_watches};
+use crate::process::{
+    AttemptRun, CallTimes, CallTimesDirectory, FileTime, RuntimeWatch, await_supervisors, has_supervisor,
+};
 
 /// How long after the end of a call a change may be its own: times of files are as exact as the ticks of the system.
 const MARGIN: FileTime = 20_000_000;
@@ -63,6 +66,8 @@ enum PathTimes {
         changed: FileTime,
         /// The last change of its content, or what a program says that it is.
         modified: FileTime,
+        /// The last change of a directory on its way that did not add or remove an entry, as when the directory is renamed.
+        moved: FileTime,
     },
     /// It does not exist. This is the last change of the nearest directory on its way that does.
     Missing { directory: FileTime },
@@ -75,12 +80,9 @@ fn owner_by_times(times: CallTimes, booted: Option<FileTime>, found: PathTimes) 
     let over = times.over.or(booted);
     let is_later = |time: FileTime| over.is_some_and(|over| time > over.saturating_add(MARGIN));
     match found {
-        PathTimes::Present { changed: time, .. } | PathTimes::Missing { directory: time }
-            if time <= times.until =>
-        {
-            ChangeOwner::Call
-        }
-        PathTimes::Present { changed, modified } if is_later(changed) && is_later(modified) => {
+        PathTimes::Missing { directory } if directory <= times.until => ChangeOwner::Call,
+        PathTimes::Present { changed, moved, .. } if changed.max(moved) <= times.until => ChangeOwner::Call,
+        PathTimes::Present { changed, modified, .. } if is_later(changed) && is_later(modified) => {
             ChangeOwner::Others
         }
         _ => ChangeOwner::Unknown,
@@ -158,16 +160,39 @@ impl LiveSession {
         self.workspace()?.host_directory()
     }
 
+    /// Lets a supervisor record when this process ends, also if it is killed: what changes after that is not the work of its calls.
+    /// To be called before each call that may write files. Only the first one waits.
+    pub(crate) async fn watch_end(&self) {
+        let start = || async {
+            let times = self.call_times().filter(|_| has_supervisor())?.runtime();
+            let root = self.host_directory()?;
+            let started = tokio::task::spawn_blocking(move || RuntimeWatch::start(times, root)).await;
+            started.ok().flatten()
+        };
+        self.watch.get_or_init(start).await;
+    }
+
+    /// Records that this process changes no files any more.
+    pub(super) async fn end_watch(&self) {
+        if self.own_watch().is_some() {
+            let live = self.this();
+            off_thread(move || live.own_watch().into_iter().for_each(RuntimeWatch::end)).await;
+        }
+    }
+
+    fn own_watch(&self) -> Option<&RuntimeWatch> {
+        self.watch.get()?.as_ref()
+    }
+
     /// Removes the times of calls whose end is durable.
     pub(crate) async fn remove_call_times(&self) {
         let Some(times) = self.call_times() else { return };
-        let view = self.view().await;
-        let is_open = move |call| view.call(call).is_some_and(Call::is_open);
-        let removed = blocking(move || {
-            times.remove_ended(is_open);
-            Ok(())
-        });
-        let _ = removed.await;
+        let (view, own) = (self.view().await, self.own_watch().and_then(RuntimeWatch::process));
+        let is_open = move |call: Option<CallId>| match call {
+            Some(call) => view.call(call).is_some_and(Call::is_open),
+            None => view.calls().any(Call::is_open),
+        };
+        off_thread(move || times.remove_ended(is_open, own)).await;
     }
 
     /// Restores what an interrupted call has changed since the files before it. The files as they are found are recorded first.
@@ -225,34 +250,44 @@ impl LiveSession {
         }
     }
 
-    /// Returns the paths that others changed since a call was started, and the doubtful ones.
-    async fn changed_paths(&self, call: &Call, before: WorkspaceRevision) -> Result<ChangedPaths> {
-        let Some(intent) = &call.intent else { return Ok(ChangedPaths::default()) };
-        let Some(root) = self.host_directory() else { return Ok(ChangedPaths::default()) };
-        let (id, attempt) = (call.call_id, intent.record.attempt);
-        let booted = self.clock().booted_at();
-        let restarted = booted.filter(|booted| *booted > intent.at).map(file_time_of);
+    /// Returns when an interrupted call ran, and when the system was started again since, if it was. `None` if neither is known.
+    async fn times_of(&self, call: &Call) -> Result<Option<(CallTimes, Option<FileTime>)>> {
+        let Some(intent) = &call.intent else { return Ok(None) };
+        let (began, booted) = (file_time_of(intent.at), self.clock().booted_at().map(file_time_of));
+        let ran = AttemptRun {
+            call: call.call_id,
+            attempt: intent.record.attempt,
+            elsewhere_since: self.own_watch().is_none().then_some(began),
+        };
         let times = match self.call_times() {
             Some(times) => {
-                await_watches(times.processes(id, attempt)).await?;
-                times.read(id, attempt)
+                await_supervisors(times.supervisors(ran)).await?;
+                times.read(ran)
             }
             None => None,
         };
         // Nothing of the call has run since the system was started.
+        let restarted = booted.filter(|booted| *booted > began);
         let times = times.or(restarted.map(CallTimes::before_start));
+        Ok(times.map(|times| (times, booted.filter(|_| times.is_rebooted))))
+    }
+
+    /// Returns the paths that others changed since a call was started, and the doubtful ones.
+    async fn changed_paths(&self, call: &Call, before: WorkspaceRevision) -> Result<ChangedPaths> {
+        let Some(intent) = &call.intent else { return Ok(ChangedPaths::default()) };
+        let Some(root) = self.host_directory() else { return Ok(ChangedPaths::default()) };
+        let times = self.times_of(call).await?;
         let others = self.changed_by_others(intent.at, OtherCalls::All).await?;
         if times.is_none() && others.is_empty() {
             return Ok(ChangedPaths::default());
         }
         let changes = self.capture_since(before, Vec::new()).await?.plan.changes;
         let decided = self.removed_before(before).await?;
-        let booted = booted.filter(|_| times.is_some_and(|times| times.is_rebooted)).map(file_time_of);
         blocking(move || {
             let owners = changes.into_iter().map(|PathChange { path, .. }| {
                 let owner = match times.filter(|_| path != ".") {
                     _ if others.contains(&path) => ChangeOwner::Others,
-                    Some(times) => owner_by_times(times, booted, path_times(&root, &path)),
+                    Some((times, booted)) => owner_by_times(times, booted, path_times(&root, &path)),
                     None => ChangeOwner::Call,
                 };
                 let is_decided = owner == ChangeOwner::Unknown && decided.contains(&path);
@@ -289,6 +324,14 @@ impl LiveSession {
     }
 }
 
+/// Runs work with files on a thread where it may block, if there are such threads.
+async fn off_thread(work: impl FnOnce() + Send + 'static) {
+    match tokio::runtime::Handle::try_current() {
+        Ok(handle) => drop(handle.spawn_blocking(work).await),
+        Err(_) => work(),
+    }
+}
+
 fn file_time_of(time: Timestamp) -> FileTime {
     time.unix_micros().saturating_mul(1_000)
 }
@@ -303,12 +346,17 @@ fn path_times(root: &Path, path: &str) -> PathTimes {
     use crate::process::file_time;
 
     let changed = |found: &Metadata| file_time(found.ctime(), found.ctime_nsec());
-    let mut place = root.to_path_buf();
+    let modified = |found: &Metadata| file_time(found.mtime(), found.mtime_nsec());
+    let (mut place, mut moved) = (root.to_path_buf(), FileTime::MIN);
     let Ok(mut found) = symlink_metadata(&place) else { return PathTimes::Unknown };
     for segment in path.split('/') {
         let directory = changed(&found);
         if !found.is_dir() {
             return PathTimes::Missing { directory };
+        }
+        // A new or removed entry sets both times. The name of the root does not matter.
+        if place != root && modified(&found) < directory {
+            moved = moved.max(directory);
         }
         place.push(segment);
         found = match symlink_metadata(&place) {
@@ -317,7 +365,7 @@ fn path_times(root: &Path, path: &str) -> PathTimes {
             Err(_) => return PathTimes::Unknown,
         };
     }
-    PathTimes::Present { changed: changed(&found), modified: file_time(found.mtime(), found.mtime_nsec()) }
+    PathTimes::Present { changed: changed(&found), modified: modified(&found), moved }
 }
 
 #[cfg(not(unix))]
@@ -338,7 +386,7 @@ mod tests {
     }
 
     fn present(changed: FileTime, modified: FileTime) -> PathTimes {
-        PathTimes::Present { changed, modified }
+        PathTimes::Present { changed, modified, moved: 0 }
     }
 
     #[test]
@@ -360,6 +408,8 @@ mod tests {
             present(UNTIL + 1, UNTIL + 1),
             present(UNTIL + MARGIN, UNTIL + MARGIN),
             PathTimes::Missing { directory: LATER },
+            // It may have been in another place then.
+            PathTimes::Present { changed: 1, modified: 1, moved: LATER },
             PathTimes::Unknown,
         ] {
             assert_eq!(owner(over, None, doubtful), ChangeOwner::Unknown, "{doubtful:?}");
@@ -403,5 +453,20 @@ mod tests {
         for inside in ["d/file/a", "link/file"] {
             assert!(matches!(path_times(root, inside), PathTimes::Missing { .. }), "{inside}");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_directory_that_is_renamed_shows_in_the_times_of_its_files() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path();
+        std::fs::create_dir_all(root.join("d/e")).unwrap();
+        std::fs::write(root.join("d/e/file"), "1").unwrap();
+        let PathTimes::Present { changed, .. } = path_times(root, "d/e/file") else { panic!("it exists") };
+        // More than a tick of the system later.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        std::fs::rename(root.join("d"), root.join("new")).unwrap();
+        let renamed = path_times(root, "new/e/file");
+        assert!(matches!(renamed, PathTimes::Present { moved, .. } if moved > changed), "{renamed:?}");
     }
 }

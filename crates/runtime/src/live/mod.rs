@@ -65,6 +65,7 @@ use self::load::LoadedView;
 use self::snapshots::SnapshotWriter;
 use crate::error::{Result, RuntimeError};
 use crate::events::{Channel, EventStream};
+use crate::process::RuntimeWatch;
 
 /// The environment of a session.
 pub struct SessionEnvironment {
@@ -112,6 +113,8 @@ pub struct LiveSession {
     /// Files that rewinds leave as they are.
     pub(crate) kept_files: OnceLock<KeptFiles>,
     pub(crate) channel: Arc<Channel>,
+    /// Records when this process ends, once a call may have written files. `None` in it if that cannot be recorded.
+    watch: OnceCell<Option<RuntimeWatch>>,
 }
 
 /// The state of a live session in memory.
@@ -308,6 +311,7 @@ impl LiveSession {
             outer_root: OnceCell::new(),
             kept_files: OnceLock::new(),
             channel,
+            watch: OnceCell::new(),
             state: Arc::new(Mutex::new(state)),
             snapshots,
             deadlines: std::sync::Mutex::default(),
@@ -469,6 +473,7 @@ impl LiveSession {
     async fn finish_release(&self, flushed: Result<()>) -> Result<()> {
         self.snapshots.wait().await;
         if flushed.is_ok() {
+            self.end_watch().await;
             self.remove_call_times().await;
             // One may have become due while another was being written.
             self.snapshots.start_if_due(&self.state.lock().await.view);

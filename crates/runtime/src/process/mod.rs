@@ -43,13 +43,12 @@ mod unsupported;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use backstitch_core::id::CallId;
 use backstitch_core::journal::ProcessStarted;
 use backstitch_core::ports::{ProcessError, ProcessOutcome, ProcessSpec};
 use backstitch_core::session::BoxError;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 #[cfg(unix)]
@@ -65,21 +64,21 @@ pub use served::{ServerProcess, ServerStreams};
 #[cfg(unix)]
 use supervise::supervise;
 #[cfg(target_os = "linux")]
-use supervisor::CallWatch;
+pub(crate) use supervisor::RuntimeWatch;
 #[cfg(target_os = "linux")]
 pub use supervisor::{has_namespaces, has_supervisor, set_supervisor, supervise_if_asked};
 #[cfg(unix)]
-pub(crate) use survivors::await_watches;
+pub(crate) use survivors::await_supervisors;
 #[cfg(unix)]
 use survivors::end_call;
 #[cfg(unix)]
 pub use survivors::end_survivors;
 #[cfg(not(target_os = "linux"))]
-use unsupervised::CallWatch;
+pub(crate) use unsupervised::RuntimeWatch;
 #[cfg(not(target_os = "linux"))]
 pub use unsupervised::{has_namespaces, has_supervisor, set_supervisor, supervise_if_asked};
 #[cfg(not(unix))]
-pub(crate) use unsupported::await_watches;
+pub(crate) use unsupported::await_supervisors;
 #[cfg(not(unix))]
 pub use unsupported::end_survivors;
 #[cfg(not(unix))]
@@ -88,15 +87,9 @@ use unsupported::{SharedDirectory, end_call, supervise};
 pub(crate) use lines::Sink;
 #[cfg(unix)]
 pub(crate) use times::file_time;
-pub(crate) use times::{CallTimes, CallTimesDirectory, FileTime};
+pub(crate) use times::{AttemptRun, CallTimes, CallTimesDirectory, FileTime};
 
 use crate::fence::joined;
-
-/// How long a call runs before its end is watched. Most calls without a process are shorter.
-const WATCHED_AFTER: Duration = Duration::from_millis(100);
-
-/// How often a call is looked at whose processes still run.
-const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The directories of a process.
 #[derive(Debug, Clone, Default)]
@@ -183,32 +176,6 @@ impl Processes {
             done
         });
         task.await.ok()
-    }
-
-    /// Lets a supervisor record the end of a call that runs in this program, also if the program is killed. Short calls need none,
-    /// and neither do processes, which have supervisors of their own. The call ends with the guard.
-    pub(crate) fn watch(&self, times: PathBuf, root: PathBuf) -> DropGuard {
-        let (stop, running) = (CancellationToken::new(), self.running.clone());
-        let stopped = stop.clone();
-        tokio::spawn(async move {
-            let mut pause = WATCHED_AFTER;
-            loop {
-                tokio::select! {
-                    () = stopped.cancelled() => return,
-                    () = tokio::time::sleep(pause) => {}
-                }
-                if running.is_empty() {
-                    break;
-                }
-                pause = WATCH_INTERVAL;
-            }
-            let watch = tokio::task::spawn_blocking(move || CallWatch::start(times, root)).await;
-            if let Ok(Some(watch)) = watch {
-                stopped.cancelled().await;
-                let _ = tokio::task::spawn_blocking(move || drop(watch)).await;
-            }
-        });
-        stop.drop_guard()
     }
 
     /// Prevents further processes, and kills all groups. It does not wait.

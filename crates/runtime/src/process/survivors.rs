@@ -35,7 +35,7 @@ pub async fn end_survivors<'a>(
         let count = groups.len();
         // A supervisor adopts the orphans of its descendants, so it has to be the last to end.
         groups.iter().filter(|group| is_supervisor(**group)).for_each(|group| end_descendants(*group));
-        await_supervisors(&groups);
+        await_ends(&groups);
         let groups: Vec<_> = recorded.iter().filter_map(still_there).collect();
         // Descendants that left a group are found as long as their parents run.
         let family: Vec<_> = groups.iter().flat_map(|group| descendants(*group)).collect();
@@ -66,10 +66,10 @@ pub(super) async fn end_call(call: CallId, groups: Vec<u32>, since: String) -> R
 }
 
 /// Waits until those of these processes have ended by themselves that are supervisors, as they do when their runtime is dead.
-pub(crate) async fn await_watches(processes: Vec<i32>) -> Result<(), ProcessError> {
+pub(crate) async fn await_supervisors(processes: Vec<i32>) -> Result<(), ProcessError> {
     let processes: Vec<Pid> = processes.into_iter().filter_map(Pid::from_raw).collect();
     super::supervise::blocking(move || {
-        await_supervisors(&processes);
+        await_ends(&processes);
         Ok(())
     })
     .await
@@ -77,7 +77,7 @@ pub(crate) async fn await_watches(processes: Vec<i32>) -> Result<(), ProcessErro
 
 /// Waits until supervisors have ended by themselves, which they do once their descendants are dead: they record that moment
 /// first. One that was stopped is not waited for any longer.
-fn await_supervisors(groups: &[Pid]) {
+fn await_ends(groups: &[Pid]) {
     let began = Instant::now();
     while groups.iter().any(|group| is_supervisor(*group)) && began.elapsed() < SUPERVISOR_PATIENCE {
         std::thread::sleep(Duration::from_millis(1));

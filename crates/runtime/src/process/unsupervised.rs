@@ -19,11 +19,19 @@ pub fn has_namespaces() -> bool {
 }
 
 /// Nothing: there are no supervisors on this system.
-pub(super) struct CallWatch;
+pub(crate) struct RuntimeWatch;
 
-impl CallWatch {
+impl RuntimeWatch {
     /// Returns `None`: there are no supervisors on this system.
-    pub(super) fn start(_: PathBuf, _: PathBuf) -> Option<Self> {
+    pub(crate) fn start(_: PathBuf, _: PathBuf) -> Option<Self> {
         None
     }
+
+    /// Returns `None`.
+    pub(crate) fn process(&self) -> Option<u32> {
+        None
+    }
+
+    /// Does nothing.
+    pub(crate) fn end(&self) {}
 }

@@ -39,6 +39,6 @@ pub(super) async fn end_call(_: CallId, _: Vec<u32>, _: String) -> Result<(), Pr
 }
 
 /// Returns at once, since nothing was started here.
-pub(crate) async fn await_watches(_: Vec<i32>) -> Result<(), ProcessError> {
+pub(crate) async fn await_supervisors(_: Vec<i32>) -> Result<(), ProcessError> {
     Ok(())
 }

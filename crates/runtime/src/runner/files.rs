@@ -106,6 +106,11 @@ impl Hold {
         }
     }
 
+    /// Returns whether the call may change files.
+    pub(super) fn writes_files(&self) -> bool {
+        matches!(self, Self::Alone { workspace: Some(_), .. })
+    }
+
     /// Returns the files that the call may change.
     fn workspace(&self) -> Option<Arc<dyn Workspace>> {
         match self {

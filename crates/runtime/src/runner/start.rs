@@ -25,7 +25,7 @@ use crate::agent::SubAgent;
 use crate::error::{Result, RuntimeError};
 use crate::heap::boxed;
 use crate::live::LiveSession;
-use crate::process::{Processes, has_supervisor};
+use crate::process::Processes;
 
 impl ToolRunner {
     /// Makes a call's intent durable. Returns an outcome in its place if the call may not start, because the budget does
@@ -38,6 +38,9 @@ impl ToolRunner {
         hold: &Hold,
         waiter: &Arc<Waiter>,
     ) -> Result<Result<Attempt, CallOutcome>> {
+        if hold.writes_files() {
+            self.live.watch_end().await;
+        }
         let (before, objects) = match &call.continued {
             Some(continued) => (continued.before, None),
             None => hold.capture().await?.unzip(),
@@ -187,14 +190,10 @@ impl ToolRunner {
             grace: self.grace,
         };
         let arguments = std::mem::take(&mut started.arguments);
-        let watch = live.times_of_attempt(&started.intent.record).zip(live.host_directory());
-        let watch =
-            watch.filter(|_| has_supervisor()).map(|(times, root)| bounds.processes.watch(times, root));
         let ended = attempt::run(&started.tool, context, arguments, bounds, |handler| {
             Box::pin(inside(hold, &live.files, started.tool.name(), handler))
         })
         .await;
-        drop(watch);
         crash_point!("call.handler_done");
         match ended {
             AttemptOutcome::Answered(result, draft) => {

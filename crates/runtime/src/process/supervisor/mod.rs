@@ -31,7 +31,8 @@ use std::process::{Command, Stdio};
 use std::sync::{PoisonError, RwLock};
 
 pub use program::supervise_if_asked;
-pub(super) use start::{CallWatch, Started, Supervision};
+pub(crate) use start::RuntimeWatch;
+pub(super) use start::{Started, Supervision};
 
 /// The first word of a supervisor's command line, which shows in lists of processes. It is not the name of the
 /// program, so that killing all processes of that name leaves the supervisors, which then end what they started.

@@ -62,7 +62,7 @@ fn supervise() -> io::Result<()> {
     }
     let times = TimesFile::create(&order);
     if order.program.as_os_str().is_empty() {
-        return watch_call(control, times);
+        return watch_runtime(control, times);
     }
     let running = match isolated.map_err(StartError::from).and_then(|()| begin(&order, streams)) {
         Ok(running) => running,
@@ -86,10 +86,11 @@ fn supervise() -> io::Result<()> {
     watched
 }
 
-/// Keeps the file about a call that runs in the runtime itself, until the call ends or the runtime dies.
-fn watch_call(mut control: UnixStream, times: Option<TimesFile>) -> io::Result<()> {
+/// Keeps the file about the runtime itself, until the runtime asks for its end or dies.
+fn watch_runtime(mut control: UnixStream, times: Option<TimesFile>) -> io::Result<()> {
     let Some(times) = times else { return Ok(()) };
     let times = times.renew()?;
+    Report::Watching.send(&control);
     let mut byte = [0];
     while control.read(&mut byte).is_ok_and(|count| count > 0) {}
     times.finish();

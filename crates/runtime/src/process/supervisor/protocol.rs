@@ -56,6 +56,8 @@ pub(super) enum Report {
     Ended { code: Option<i32>, signal: Option<i32> },
     /// No process is left since this moment.
     Gone { at: SystemTime },
+    /// There is no process, and the file about the runtime exists.
+    Watching,
 }
 
 impl Order {

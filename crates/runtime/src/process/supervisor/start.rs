@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::{self, BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::net::Shutdown;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -138,36 +138,60 @@ impl Supervision {
     }
 }
 
-/// A supervisor without a process. It records when a call that runs in this program ends, also if this program is killed.
-pub(in super::super) struct CallWatch {
-    leader: Child,
-    control: UnixStream,
+/// A supervisor without a process. It records when this program ends, also if it is killed.
+pub(crate) struct RuntimeWatch {
+    running: Mutex<Option<(Child, UnixStream)>>,
 }
 
-impl CallWatch {
-    /// Starts one, with the beginning of the path of its file, and the directory of the files that the call may write. `None` if
-    /// this program has no supervisor, or it cannot be started.
-    pub(in super::super) fn start(times: PathBuf, root: PathBuf) -> Option<Self> {
+impl RuntimeWatch {
+    /// Starts one, with the beginning of the path of its file, and the directory of the files that calls may write. The file exists by
+    /// then. `None` if this program has no supervisor, or it cannot keep such a file.
+    pub(crate) fn start(times: PathBuf, root: PathBuf) -> Option<Self> {
         let supervisor = program_path()?;
         let order = Order { times, root, ..Order::default() };
         let (leader, control, _) = spawn(&supervisor, None, &order).ok()?;
-        let watch = Self { leader, control };
-        send_all(&watch.control, &GO).ok()?;
-        Some(watch)
+        let mut reading = control.try_clone().ok();
+        let watch = Self { running: Mutex::new(Some((leader, control))) };
+        let reading = reading.as_mut()?;
+        send_all(reading, &GO).ok()?;
+        reading.set_read_timeout(Some(PATIENCE)).ok()?;
+        let is_watched = reading.read(&mut [0]).is_ok_and(|count| count > 0);
+        is_watched.then_some(watch)
+    }
+
+    /// Returns the number of the supervisor, until it is ended.
+    pub(crate) fn process(&self) -> Option<u32> {
+        self.running().as_ref().map(|(leader, _)| leader.id())
+    }
+
+    /// Ends it, and waits until it has recorded that.
+    pub(crate) fn end(&self) {
+        self.running().take().into_iter().for_each(end_watch);
+    }
+
+    fn running(&self) -> std::sync::MutexGuard<'_, Option<(Child, UnixStream)>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for CallWatch {
-    /// Ends it, and waits until it has recorded that.
+impl Drop for RuntimeWatch {
+    /// Ends it, and does not wait.
     fn drop(&mut self) {
-        let _ = self.control.shutdown(Shutdown::Write);
-        let began = Instant::now();
-        while matches!(self.leader.try_wait(), Ok(None)) {
-            if began.elapsed() > PATIENCE {
-                let _ = self.leader.kill();
-            }
-            std::thread::sleep(Duration::from_millis(1));
+        if let Some(running) = self.running().take() {
+            let end = std::thread::Builder::new().name("backstitch-watch".to_owned());
+            let _ = end.spawn(move || end_watch(running));
         }
+    }
+}
+
+fn end_watch((mut leader, control): (Child, UnixStream)) {
+    let _ = control.shutdown(Shutdown::Write);
+    let began = Instant::now();
+    while matches!(leader.try_wait(), Ok(None)) {
+        if began.elapsed() > PATIENCE {
+            let _ = leader.kill();
+        }
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -247,6 +271,7 @@ fn read_reports(
                     reports.end = Some(Ok(exit));
                 }
                 Report::Gone { at } => reports.gone = Some(at),
+                Report::Watching => {}
             }
             if reports.end.is_some()
                 && let Some(exited) = exited.take()
