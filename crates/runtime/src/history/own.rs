@@ -18,7 +18,8 @@ use backstitch_core::journal::{
 };
 use backstitch_core::object::Object;
 use backstitch_core::ports::{
-    OwnStep, Reversal, ReversalConflicts, ReversalPlan, ReversedCapture, Store, StoreError, Workspace,
+    FilePath, OwnStep, Reversal, ReversalConflicts, ReversalPlan, ReversedCapture, Store, StoreError,
+    Workspace,
 };
 
 use super::shared::{CallWindow, name_shared, windows};
@@ -119,10 +120,15 @@ impl LiveSession {
             RewoundFiles::Own => self.own_steps_since(since, target).await?,
             RewoundFiles::All => (Vec::new(), at_point, Vec::new()),
         };
-        let kept = match scope.files {
+        let others = match scope.files {
             RewoundFiles::Own if open.is_some() => self.paths_of_others().await?,
-            _ => Vec::new(),
+            _ => None,
         };
+        let (before, kept) = others.filter(|(_, paths)| !paths.is_empty()).unzip();
+        let kept: Vec<FilePath> = kept.unwrap_or_default();
+        if let Some(before) = before.filter(|_| !scope.dry_run) {
+            self.adopt_paths(before, kept.clone()).await?;
+        }
         let reversal = Reversal { steps, open, target, kept, conflicts: scope.conflicts };
         self.reverse_apart(workspace, reversal, windows).await
     }
@@ -440,10 +446,19 @@ mod tests {
 
     /// Returns the steps of records from position 10 on, which found the files 1, as numbers, and the files before an open call.
     fn all_steps(since: StepsSince, bodies: Vec<RecordBody>) -> (Vec<(u8, u8)>, Option<u8>) {
+        all_steps_after(HashMap::new(), since, bodies)
+    }
+
+    /// Does the same with calls that were open.
+    fn all_steps_after(
+        started: HashMap<CallId, WorkspaceRevision>,
+        since: StepsSince,
+        bodies: Vec<RecordBody>,
+    ) -> (Vec<(u8, u8)>, Option<u8>) {
         let positions = (10..).map(Position::new);
         let record = |(position, body)| Record::new(position, Timestamp::UNIX_EPOCH, body);
         let records: Vec<Record> = positions.zip(bodies).map(record).collect();
-        let (steps, open) = own_steps(&records, Some(files(1)), HashMap::new(), since);
+        let (steps, open) = own_steps(&records, Some(files(1)), started, since);
         let number = |files: WorkspaceRevision| (1..9).find(|number| root(*number) == files.root).unwrap();
         let steps = steps.iter().map(|step| (number(step.before), number(step.after))).collect();
         (steps, open.map(number))
@@ -500,6 +515,20 @@ mod tests {
         };
         let since = StepsSince::Position(Position::new(10));
         assert_eq!(steps(since, vec![succeeded(2), rewound.into()]), [(1, 2), (3, 1)]);
+    }
+
+    #[test]
+    fn a_rewind_that_ends_a_call_undoes_what_is_not_of_others() {
+        // The files 2 have the changes of others only, 3 were found, and 4 were restored.
+        let rewound = SessionRewound {
+            root: Some(root(4)),
+            rescue: Some(root(3)),
+            ..SessionRewound::new(Position::new(10))
+        };
+        let started = HashMap::from([(CALL.parse().unwrap(), files(1))]);
+        let bodies = vec![observed(2, ObservationCause::Drifted), rewound.into()];
+        let since = StepsSince::Position(Position::new(10));
+        assert_eq!(all_steps_after(started, since, bodies), (vec![(2, 3), (3, 4)], None));
     }
 
     #[test]

@@ -235,8 +235,8 @@ impl LiveSession {
         Ok(InterruptedFiles::Restored(Some(found.root)))
     }
 
-    /// Returns the paths that others changed after an interrupted call, if one may have left files.
-    pub(crate) async fn paths_of_others(&self) -> Result<Vec<FilePath>> {
+    /// Returns the paths that others changed after an interrupted call, and the files before it, if one may have left files.
+    pub(crate) async fn paths_of_others(&self) -> Result<Option<(WorkspaceRevision, Vec<FilePath>)>> {
         let view = self.view().await;
         let open = view.calls().filter(|call| call.is_open() && !call.files_restored);
         let writing = open.filter_map(|call| {
@@ -245,9 +245,16 @@ impl LiveSession {
             Some((intent.point.position, call.clone(), before))
         });
         match writing.max_by_key(|(position, ..)| *position) {
-            Some((_, call, before)) => Ok(self.changed_paths(&call, before).await?.others),
-            None => Ok(Vec::new()),
+            Some((_, call, before)) => Ok(Some((before, self.changed_paths(&call, before).await?.others))),
+            None => Ok(None),
         }
+    }
+
+    /// Records that others changed these paths since the files before an interrupted call. The call is about to end without a record
+    /// that says so, and they would count as its changes.
+    pub(crate) async fn adopt_paths(&self, before: WorkspaceRevision, paths: Vec<FilePath>) -> Result<()> {
+        let others = self.capture_since(before, paths).await?.captured;
+        self.observe_files(others, ObservationCause::Drifted).await
     }
 
     /// Returns when an interrupted call ran, and when the system was started again since, if it was. `None` if neither is known.
