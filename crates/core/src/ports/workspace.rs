@@ -408,7 +408,11 @@ pub enum GuardMode {
     /// They are kept, since a person approved the call.
     Keep,
     /// They are restored, after the process was killed that ran the call.
-    Recover,
+    Recover {
+        /// Files that were changed after this time are kept, since the call cannot have changed them then. In nanoseconds since 1970,
+        /// by the clock of their file system. `None` if the end of the call is not known.
+        kept_since: Option<i64>,
+    },
 }
 
 /// A change of what git executes in a repository.

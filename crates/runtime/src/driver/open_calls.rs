@@ -11,7 +11,7 @@
 use backstitch_core::crash_point;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{
-    Decision, Effect, EvaluationStarted, PauseReason, Recovery, SessionPaused, WorkspaceRevision,
+    Decision, Effect, EvaluationStarted, PauseReason, Position, Recovery, SessionPaused, WorkspaceRevision,
 };
 use backstitch_core::message::OptionResult;
 use backstitch_core::tool::ReconcileOutcome;
@@ -49,8 +49,9 @@ impl Calls {
             let state = self.live.state().await;
             open.into_iter().partition(|call| self.continued(&state.view, call).is_some())
         };
-        if open.iter().any(|call| writes(call) && !call.files_restored) {
-            self.live.recover_repositories().await?;
+        let interrupted = open.iter().filter(|call| writes(call) && !call.files_restored);
+        if let Some(call) = interrupted.max_by_key(|call| started_at(call)) {
+            self.live.recover_repositories(call).await?;
         }
         let continued = self.end_denied(continued).await?;
         let (writing, open): (Vec<_>, Vec<_>) =
@@ -177,12 +178,10 @@ impl Calls {
     /// they were restored when it was stopped, changes since then are adopted, undone or lead to a pause, and
     /// a missing directory is restored. Returns false if the session has to wait for a decision.
     async fn restore_before_call(&self, open: &[Call], drift: DriftPolicy) -> Result<bool> {
-        let writing =
-            open.iter().filter(|call| writes(call)).filter_map(|call| Some((call, call.intent.as_ref()?)));
-        let last = writing.max_by_key(|(_, intent)| intent.point.position);
-        let last = last.filter(|(call, _)| !call.files_restored);
-        let last = last.and_then(|(call, intent)| {
-            Some((call, WorkspaceRevision::of(intent.record.root, intent.record.coverage)?))
+        let last = open.iter().filter(|call| writes(call)).max_by_key(|call| started_at(call));
+        let last = last.filter(|call| !call.files_restored).and_then(|call| {
+            let intent = &call.intent.as_ref()?.record;
+            Some((call, WorkspaceRevision::of(intent.root, intent.coverage)?))
         });
         if let Some((call, before)) = last {
             let doubtful = match drift {
@@ -215,6 +214,11 @@ impl Calls {
 fn ends_this_process(call: &Call) -> bool {
     let attempts = call.intent.as_ref().map_or(0, |intent| intent.record.attempt);
     attempts >= MOST_CRASHES && !call.files_restored
+}
+
+/// Returns where a call was started.
+fn started_at(call: &Call) -> Option<Position> {
+    call.intent.as_ref().map(|intent| intent.point.position)
 }
 
 /// True if a call was started that may change files.

@@ -235,6 +235,12 @@ impl LiveSession {
         Ok(InterruptedFiles::Restored(Some(found.root)))
     }
 
+    /// Returns the time after which changes of files are not those of an interrupted call, if it is known.
+    pub(super) async fn others_since(&self, call: &Call) -> Result<Option<FileTime>> {
+        let times = self.times_of(call).await?;
+        Ok(times.and_then(|(times, booted)| times.over.or(booted)).map(|over| over.saturating_add(MARGIN)))
+    }
+
     /// Returns the paths that others changed after an interrupted call, and the files before it, if one may have left files.
     pub(crate) async fn paths_of_others(&self) -> Result<Option<(WorkspaceRevision, Vec<FilePath>)>> {
         let view = self.view().await;

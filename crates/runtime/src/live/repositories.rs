@@ -7,6 +7,7 @@ use backstitch_core::id::CallId;
 use backstitch_core::journal::{Note, RecordBody};
 use backstitch_core::object::ObjectId;
 use backstitch_core::ports::{GuardMode, GuardOutcome, RepositoryChange, Workspace, WorkspaceError};
+use backstitch_core::view::Call;
 use serde_json::json;
 
 use super::{Durable, LiveSession, blocking};
@@ -76,10 +77,11 @@ fn name(change: &RepositoryChange) -> String {
 }
 
 impl LiveSession {
-    /// Restores what git executes after a call that a crash interrupted.
-    pub(crate) async fn recover_repositories(&self) -> Result<()> {
+    /// Restores what git executes after a call that a crash interrupted. What was changed after the end of the call stays.
+    pub(crate) async fn recover_repositories(&self, call: &Call) -> Result<()> {
         let Some(workspace) = self.workspace().cloned() else { return Ok(()) };
-        let changes = blocking(move || workspace.check_repositories(GuardMode::Recover)).await?;
+        let mode = GuardMode::Recover { kept_since: self.others_since(call).await? };
+        let changes = blocking(move || workspace.check_repositories(mode)).await?;
         match RepositoriesChanged::of_call(changes) {
             Some(changed) => self.record_when(vec![changed.note().into()], Durable::WithNext).await,
             None => Ok(()),

@@ -1,7 +1,7 @@
 //! What git executes in the repositories of a workspace is guarded, and ordinary work with git is not hurt.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
 use backstitch_core::ports::{
     FilesystemError, GuardMode, GuardOutcome, Recursion, RepositoryChange, Workspace as _, WriteMode,
@@ -287,7 +287,8 @@ fn the_next_process_restores_what_an_interrupted_call_changed() {
     workspace.guard_repositories().unwrap();
     run(&place, "git config core.fsmonitor 'touch x'; git config user.name N");
     drop(workspace);
-    let changes = place.open().check_repositories(GuardMode::Recover).unwrap();
+    let mode = GuardMode::Recover { kept_since: None };
+    let changes = place.open().check_repositories(mode).unwrap();
     assert_eq!(restored(&changes), [".git/config"]);
     let state = fs::read_dir(place.above.join("store/workspaces")).unwrap();
     for file in
@@ -295,6 +296,26 @@ fn the_next_process_restores_what_an_interrupted_call_changed() {
     {
         assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
     }
+}
+
+#[test]
+fn what_a_person_changed_after_an_interrupted_call_stays_and_is_named() {
+    let place = project();
+    let workspace = place.open();
+    place.store(workspace.capture().unwrap());
+    workspace.guard_repositories().unwrap();
+    run(&place, "git config core.fsmonitor 'touch x'");
+    drop(workspace);
+    let changed = fs::metadata(place.path(".git/config")).unwrap();
+    let dead = changed.ctime() * 1_000_000_000 + changed.ctime_nsec();
+    // More than a tick of the system later.
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    run(&place, "echo x > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit");
+    let mode = GuardMode::Recover { kept_since: Some(dead) };
+    let changes = place.open().check_repositories(mode).unwrap();
+    assert_eq!(restored(&changes), [".git/config"]);
+    assert_eq!(kept(&changes), [".git/hooks/pre-commit: "]);
+    assert_eq!(fs::read_to_string(place.path(".git/hooks/pre-commit")).unwrap(), "x\n");
 }
 
 #[test]

@@ -188,6 +188,17 @@ impl GuardedFile {
     }
 }
 
+/// Whether a file was changed after a time, in nanoseconds since 1970: its content, and anything else of it.
+pub(super) fn is_changed_after(root: BorrowedFd<'_>, path: &[u8], time: i64) -> bool {
+    let (above, name) = split(path);
+    let found = open_below(root, above).and_then(|above| sys::entry_stat(above.as_fd(), name));
+    let is_later = |(seconds, nanos): (i64, u32)| {
+        seconds.saturating_mul(1_000_000_000).saturating_add(i64::from(nanos)) > time
+    };
+    let is_later = |found: EntryStat| is_later(found.stamp.mtime) && is_later(found.stamp.ctime);
+    found.is_ok_and(|found| found.is_some_and(is_later))
+}
+
 /// Makes a path what it is to be: a file, a link, or nothing. No link on the way is followed.
 pub(super) fn write(root: BorrowedFd<'_>, path: &[u8], file: Option<&GuardedFile>) -> io::Result<()> {
     if let Some(GuardedFile::Opaque { .. }) = file {

@@ -7,7 +7,8 @@
 //! remotes and tracking branches. Every change is returned, so that it can be named.
 //!
 //! The state before a call is also stored in a file beside the store, which only its owner may read: after a
-//! crash the next process compares with it.
+//! crash the next process compares with it. A file that was changed when the call was dead already is kept, and named: hooks
+//! and settings of a person are nowhere else. If the call had changed it before, git has read it by then anyway.
 
 mod check;
 mod find;
@@ -56,7 +57,7 @@ impl HostWorkspace {
     /// Compares the guarded files with those before the last call, and restores them if the mode says so.
     pub(super) fn check_guarded(&self, mode: GuardMode) -> Vec<RepositoryChange> {
         let known = match mode {
-            GuardMode::Recover => self.stored_guarded(),
+            GuardMode::Recover { .. } => self.stored_guarded(),
             GuardMode::Restore | GuardMode::Keep => self.state().guarded.take(),
         };
         let Some(before) = known else { return Vec::new() };
@@ -74,7 +75,12 @@ impl HostWorkspace {
             };
             let outcome = match (mode, wanted) {
                 (GuardMode::Keep, _) | (_, None) => GuardOutcome::Kept,
-                (GuardMode::Restore | GuardMode::Recover, Some(file)) => {
+                (GuardMode::Recover { kept_since: Some(since) }, _)
+                    if guarded::is_changed_after(self.root.as_fd(), &change.path, since) =>
+                {
+                    GuardOutcome::Kept
+                }
+                (GuardMode::Restore | GuardMode::Recover { .. }, Some(file)) => {
                     match guarded::write(self.root.as_fd(), &change.path, file) {
                         Ok(()) => GuardOutcome::Restored,
                         Err(_) => GuardOutcome::Failed,
