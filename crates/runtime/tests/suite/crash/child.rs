@@ -14,6 +14,9 @@ use super::{adoption, applying, erasure, garbage, hammer, history, rivals};
 const STAGE: &str = "BACKSTITCH_TEST_STAGE";
 const ROLE: &str = "BACKSTITCH_TEST_ROLE";
 
+/// The file of a stage whose processes have a supervisor.
+const SUPERVISED: &str = "supervised";
+
 /// What a process does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -78,6 +81,11 @@ pub(crate) enum Death {
 }
 
 impl Stage {
+    /// Gives the processes of this stage a supervisor, which records when they are killed.
+    pub(crate) fn supervise(&self) {
+        std::fs::write(self.path(SUPERVISED), "").unwrap();
+    }
+
     /// Starts a process on this stage.
     pub(crate) fn start(&self, role: Role, death: &Death) -> Child {
         let log = std::fs::OpenOptions::new().append(true).create(true).open(self.path("log")).unwrap();
@@ -131,6 +139,9 @@ fn plays() {
     let plot = plots.into_iter().find(|known| format!("{known:?}") == plot).unwrap();
     let stage = Stage::existing(root, place, plot);
     points::arm();
+    if stage.path(SUPERVISED).exists() {
+        backstitch_runtime::set_supervisor(env!("CARGO_BIN_EXE_backstitch-supervisor"));
+    }
     // On one thread, so that points are reached in the same order every time.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
