@@ -6,25 +6,21 @@
 //! of the call, except for what other sessions have recorded as theirs.
 
 use std::collections::{BTreeSet, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use backstitch_core::crash_point;
-use backstitch_core::id::CallId;
-use backstitch_core::journal::{CallStarted, ObservationCause, WorkspaceRevision, WorkspaceRoot};
+use backstitch_core::journal::{ObservationCause, WorkspaceRevision, WorkspaceRoot};
 use backstitch_core::ports::{
     ChangeKind, FilePath, PathChange, Reversal, ReversalConflicts, ReversedCapture, UncoveredPath,
     UncoveredReason,
 };
-use backstitch_core::time::Timestamp;
 use backstitch_core::view::Call;
 
 use super::files::{RESCUE_BYTES, holds_nothing};
 use super::others::OtherCalls;
 use super::{LiveSession, blocking, recorded};
 use crate::error::{Result, RuntimeError};
-use crate::process::{
-    AttemptRun, CallTimes, CallTimesDirectory, FileTime, RuntimeWatch, await_supervisors, has_supervisor,
-};
+use crate::process::{CallTimes, FileTime};
 
 /// How long after the end of a call a change may be its own: times of files are as exact as the ticks of the system.
 const MARGIN: FileTime = 20_000_000;
@@ -143,58 +139,6 @@ pub(crate) fn left_to_others(paths: &[FilePath]) -> impl Iterator<Item = Uncover
 }
 
 impl LiveSession {
-    /// Returns the times of this session's calls, if its files are on a disk.
-    pub(crate) fn call_times(&self) -> Option<CallTimesDirectory> {
-        let own = self.workspace()?.own_directory()?;
-        Some(CallTimesDirectory::of(&own, self.id()))
-    }
-
-    /// Returns the beginning of the paths for the times of an attempt, if it may write files.
-    pub(crate) fn times_of_attempt(&self, intent: &CallStarted) -> Option<PathBuf> {
-        intent.root?;
-        Some(self.call_times()?.attempt(intent.call_id, intent.attempt))
-    }
-
-    /// Returns the directory of the files, if they are on a disk.
-    pub(crate) fn host_directory(&self) -> Option<PathBuf> {
-        self.workspace()?.host_directory()
-    }
-
-    /// Lets a supervisor record when this process ends, also if it is killed: what changes after that is not the work of its calls.
-    /// To be called before each call that may write files. Only the first one waits.
-    pub(crate) async fn watch_end(&self) {
-        let start = || async {
-            let times = self.call_times().filter(|_| has_supervisor())?.runtime();
-            let root = self.host_directory()?;
-            let started = tokio::task::spawn_blocking(move || RuntimeWatch::start(times, root)).await;
-            started.ok().flatten()
-        };
-        self.watch.get_or_init(start).await;
-    }
-
-    /// Records that this process changes no files any more.
-    pub(super) async fn end_watch(&self) {
-        if self.own_watch().is_some() {
-            let live = self.this();
-            off_thread(move || live.own_watch().into_iter().for_each(RuntimeWatch::end)).await;
-        }
-    }
-
-    fn own_watch(&self) -> Option<&RuntimeWatch> {
-        self.watch.get()?.as_ref()
-    }
-
-    /// Removes the times of calls whose end is durable.
-    pub(crate) async fn remove_call_times(&self) {
-        let Some(times) = self.call_times() else { return };
-        let (view, own) = (self.view().await, self.own_watch().and_then(RuntimeWatch::process));
-        let is_open = move |call: Option<CallId>| match call {
-            Some(call) => view.call(call).is_some_and(Call::is_open),
-            None => view.calls().any(Call::is_open),
-        };
-        off_thread(move || times.remove_ended(is_open, own)).await;
-    }
-
     /// Restores what an interrupted call has changed since the files before it. The files as they are found are recorded first.
     pub(crate) async fn restore_interrupted(
         &self,
@@ -263,28 +207,6 @@ impl LiveSession {
         self.observe_files(others, ObservationCause::Drifted).await
     }
 
-    /// Returns when an interrupted call ran, and when the system was started again since, if it was. `None` if neither is known.
-    async fn times_of(&self, call: &Call) -> Result<Option<(CallTimes, Option<FileTime>)>> {
-        let Some(intent) = &call.intent else { return Ok(None) };
-        let (began, booted) = (file_time_of(intent.at), self.clock().booted_at().map(file_time_of));
-        let ran = AttemptRun {
-            call: call.call_id,
-            attempt: intent.record.attempt,
-            elsewhere_since: self.own_watch().is_none().then_some(began),
-        };
-        let times = match self.call_times() {
-            Some(times) => {
-                await_supervisors(times.supervisors(ran)).await?;
-                times.read(ran)
-            }
-            None => None,
-        };
-        // Nothing of the call has run since the system was started.
-        let restarted = booted.filter(|booted| *booted > began);
-        let times = times.or(restarted.map(CallTimes::before_start));
-        Ok(times.map(|times| (times, booted.filter(|_| times.is_rebooted))))
-    }
-
     /// Returns the paths that others changed since a call was started, and the doubtful ones.
     async fn changed_paths(&self, call: &Call, before: WorkspaceRevision) -> Result<ChangedPaths> {
         let Some(intent) = &call.intent else { return Ok(ChangedPaths::default()) };
@@ -335,18 +257,6 @@ impl LiveSession {
         })
         .await
     }
-}
-
-/// Runs work with files on a thread where it may block, if there are such threads.
-async fn off_thread(work: impl FnOnce() + Send + 'static) {
-    match tokio::runtime::Handle::try_current() {
-        Ok(handle) => drop(handle.spawn_blocking(work).await),
-        Err(_) => work(),
-    }
-}
-
-fn file_time_of(time: Timestamp) -> FileTime {
-    time.unix_micros().saturating_mul(1_000)
 }
 
 /// Examines a path below a directory. Links are not followed.

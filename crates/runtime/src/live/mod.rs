@@ -10,6 +10,7 @@
 //! waits for that first.
 
 mod build;
+mod call_times;
 mod checkpoints;
 mod children;
 mod commit;
