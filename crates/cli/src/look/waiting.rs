@@ -15,6 +15,9 @@ use crate::terminal::{exact_json, exact_text};
 pub(crate) use backstitch::host::pending_decisions as waiting;
 pub(crate) use backstitch::report::PendingDecision;
 
+/// Maximum number of files that are listed.
+const MOST_FILES: usize = 20;
+
 /// Formats the call that a decision is about with all of its arguments, indented; `None` if it is about the whole session.
 pub(crate) fn call_text(decision: &PendingDecision, indent: &str) -> Option<String> {
     let PendingDecision { call, name, arguments, .. } = decision;
@@ -76,7 +79,10 @@ pub(crate) fn explain(common: &Common, view: &JournalView, all: &[PendingDecisio
                     "paused: it is unknown whether the interrupted call or others changed these files:"
                         .to_owned(),
                 );
-                lines.extend(one.files.iter().map(|file| format!("  {}", exact_text(file))));
+                lines.extend(one.files.iter().take(MOST_FILES).map(|file| format!("  {}", exact_text(file))));
+                if let more @ 1.. = one.files.len().saturating_sub(MOST_FILES) {
+                    lines.push(format!("  and {more} more"));
+                }
                 lines.push("restore them, and the call runs again; or restore nothing with `--files keep`, and the call fails:".to_owned());
                 then = resume(" --files restore");
             }

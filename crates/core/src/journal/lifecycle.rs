@@ -143,6 +143,9 @@ pub struct SessionPaused {
     pub extra: Extra,
 }
 
+/// The most files that a pause lists.
+const MOST_DOUBTFUL: usize = 1_000;
+
 impl SessionPaused {
     /// Creates a pause of the whole session for this reason.
     pub fn new(reason: PauseReason) -> Self {
@@ -167,13 +170,15 @@ impl SessionPaused {
     }
 
     /// Creates the pause of a session with an interrupted call, if it is unknown whether the call or others changed these files.
-    pub fn of_doubtful_files(files: Vec<String>) -> Self {
+    /// Only the first thousand are listed.
+    pub fn of_doubtful_files(mut files: Vec<String>) -> Self {
         let named = match &files[..] {
             [one] => one.clone(),
             [first, others @ ..] => format!("{first} and {} more", others.len()),
             [] => "files".to_owned(),
         };
         let detail = format!("it is unknown whether the interrupted call or others changed {named}");
+        files.truncate(MOST_DOUBTFUL);
         Self { files, ..Self::new(PauseReason::Files).with_detail(detail) }
     }
 

@@ -10,7 +10,7 @@ use backstitch::view::JournalView;
 use super::shown::{dim, line, plain, warning};
 use super::{Person, WaitingSession};
 use crate::look::diff::named;
-use crate::terminal::{Role, Text};
+use crate::terminal::{Role, Text, exact_text};
 
 /// Maximum number of files that are listed.
 const MOST_FILES: usize = 20;
@@ -40,7 +40,7 @@ pub(super) async fn ask(
     }
     let heading = "it is unknown whether the interrupted call or others changed these files";
     person.show(&[line(Role::Heading, heading)]);
-    show(doubtful.iter().map(plain), person);
+    show(doubtful.iter().map(|file| plain(exact_text(file))), person);
     Ok(ask_policy(person, &INTERRUPTED).await)
 }
 
