@@ -84,7 +84,7 @@ impl EngineLoop {
                 sandbox: self.settings.sandbox.clone(),
             };
             let mut work = EngineWork::new(driver, &*self.engine, &self.settings, evaluation);
-            live.watch_end().await;
+            let _watched = live.watch_call().await;
             let end = match self.engine.start(start).await {
                 Ok(mut run) => {
                     let followed = self.follow(&mut work, &mut *run, tools.as_deref()).await;

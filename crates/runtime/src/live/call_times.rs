@@ -1,6 +1,7 @@
 //! When calls of a session ran, for the recovery of those that were interrupted: its processes, and the runtime.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use backstitch_core::id::CallId;
 use backstitch_core::journal::CallStarted;
@@ -12,6 +13,15 @@ use crate::error::Result;
 use crate::process::{
     AttemptRun, CallTimes, CallTimesDirectory, FileTime, RuntimeWatch, await_supervisors, has_supervisor,
 };
+
+/// A call that may write files, until it is dropped.
+pub(crate) struct WatchedCall(Arc<LiveSession>);
+
+impl Drop for WatchedCall {
+    fn drop(&mut self) {
+        self.0.own_watch().into_iter().for_each(RuntimeWatch::end_call);
+    }
+}
 
 impl LiveSession {
     /// Returns the directory of the files, if they are on a disk.
@@ -32,15 +42,18 @@ impl LiveSession {
     }
 
     /// Lets a supervisor record when this process ends, also if it is killed: what changes after that is not the work of its calls.
-    /// To be called before each call that may write files. Only the first one waits.
-    pub(crate) async fn watch_end(&self) {
+    /// To be called before a call that may write files. Only the first one waits.
+    pub(crate) async fn watch_call(&self) -> WatchedCall {
         let start = || async {
             let times = self.call_times().filter(|_| has_supervisor())?.runtime();
             let root = self.host_directory()?;
             let started = tokio::task::spawn_blocking(move || RuntimeWatch::start(times, root)).await;
             started.ok().flatten()
         };
-        self.watch.get_or_init(start).await;
+        if let Some(watch) = self.watch.get_or_init(start).await {
+            watch.begin_call();
+        }
+        WatchedCall(self.this())
     }
 
     /// Records that this process changes no files any more.

@@ -47,6 +47,7 @@ use tokio::sync::{Mutex, OnceCell, RwLock};
 use tokio_util::task::TaskTracker;
 
 pub(crate) use build::{Commit, Durable};
+pub(crate) use call_times::WatchedCall;
 pub use children::latest_files;
 pub(crate) use children::{charge_for, depth, has_files, is_withdrawn, still_waits};
 pub(crate) use files::{RESCUE_BYTES, blocking, changes_between, recorded};

@@ -33,5 +33,11 @@ impl RuntimeWatch {
     }
 
     /// Does nothing.
+    pub(crate) fn begin_call(&self) {}
+
+    /// Does nothing.
+    pub(crate) fn end_call(&self) {}
+
+    /// Does nothing.
     pub(crate) fn end(&self) {}
 }

@@ -39,7 +39,7 @@ use crate::agent::SubAgent;
 use crate::error::{Result, RuntimeError};
 use crate::heap::boxed;
 use crate::history::Repetition;
-use crate::live::{CapturedResource, LiveSession, RESCUE_BYTES, Saver};
+use crate::live::{CapturedResource, LiveSession, RESCUE_BYTES, Saver, WatchedCall};
 use crate::spans::{self, Contents};
 use crate::tools::Tools;
 pub(crate) use approval::{ApprovalNeed, decision_of, rules_of};
@@ -123,6 +123,8 @@ struct Attempt {
     allotment: Option<Limits>,
     /// The amounts that its sub-agent has spent.
     spent: Amounts,
+    /// Present if it may write files.
+    _watched: Option<WatchedCall>,
 }
 
 impl Attempt {

@@ -38,9 +38,10 @@ impl ToolRunner {
         hold: &Hold,
         waiter: &Arc<Waiter>,
     ) -> Result<Result<Attempt, CallOutcome>> {
-        if hold.writes_files() {
-            self.live.watch_end().await;
-        }
+        let watched = match hold.writes_files() {
+            true => Some(self.live.watch_call().await),
+            false => None,
+        };
         let (before, objects) = match &call.continued {
             Some(continued) => (continued.before, None),
             None => hold.capture().await?.unzip(),
@@ -117,6 +118,7 @@ impl ToolRunner {
                     conflicts: 0,
                     allotment,
                     spent: Amounts::ZERO,
+                    _watched: watched,
                 }))
             })
             .await?;

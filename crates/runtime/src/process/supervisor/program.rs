@@ -23,7 +23,7 @@ use super::super::family::{self, Member};
 use super::super::identity;
 use super::first::{Entry, FirstProcess, ProcessEnd, can_enter};
 use super::launch::{StartError, start};
-use super::protocol::{GO, Order, Report};
+use super::protocol::{BUSY, GO, Order, Report};
 use super::times::{RenewedFile, TimesFile};
 use super::{NAME, PROBE, WORD, offer_own};
 
@@ -90,9 +90,12 @@ fn supervise() -> io::Result<()> {
 fn watch_runtime(mut control: UnixStream, times: Option<TimesFile>) -> io::Result<()> {
     let Some(times) = times else { return Ok(()) };
     let times = times.renew()?;
+    times.set_active(false);
     Report::Watching.send(&control);
-    let mut byte = [0];
-    while control.read(&mut byte).is_ok_and(|count| count > 0) {}
+    let mut word = [0];
+    while control.read(&mut word).is_ok_and(|count| count > 0) {
+        times.set_active(word == BUSY);
+    }
     times.finish();
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! What the runtime and a supervisor send each other.
 //!
 //! The runtime sends an [`Order`], together with the three standard streams of the process, and then [`GO`] once the
-//! supervisor is in the journal. It never sends anything else: the end of its side asks for the end of all processes.
+//! supervisor is in the journal. The end of its side asks for the end of all processes. It sends nothing else, except to a
+//! supervisor without a process: when calls begin and end.
 //! The supervisor sends one [`Report`] per line.
 
 use std::ffi::{OsStr, OsString};
@@ -23,6 +24,12 @@ use super::super::sandbox::Limits;
 
 /// The input on which a supervisor starts the process.
 pub(super) const GO: [u8; 3] = *b"go\n";
+
+/// The input on which a supervisor without a process renews its file, because a call may write.
+pub(super) const BUSY: [u8; 1] = *b"b";
+
+/// The input on which it stops that.
+pub(super) const IDLE: [u8; 1] = *b"i";
 
 /// The number of standard streams.
 const STREAMS: usize = 3;

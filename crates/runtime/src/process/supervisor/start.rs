@@ -22,7 +22,7 @@ use super::super::group::{Pipes, await_gone};
 use super::super::identity::{self, MARK};
 use super::super::prepare::PreparedProcess;
 use super::launch::StartError;
-use super::protocol::{GO, Order, Report, send_all};
+use super::protocol::{BUSY, GO, IDLE, Order, Report, send_all};
 use super::{NAME, WORD, program_path};
 
 /// How long a supervisor may take to kill everything. Only a process that stops it can delay it for that long.
@@ -162,6 +162,23 @@ impl RuntimeWatch {
     /// Returns the number of the supervisor, until it is ended.
     pub(crate) fn process(&self) -> Option<u32> {
         self.running().as_ref().map(|(leader, _)| leader.id())
+    }
+
+    /// Says that a call may write files from now on: the file about this program is renewed.
+    pub(crate) fn begin_call(&self) {
+        self.send(&BUSY);
+    }
+
+    /// Says that the call has ended.
+    pub(crate) fn end_call(&self) {
+        self.send(&IDLE);
+    }
+
+    fn send(&self, word: &[u8]) {
+        if let Some((_, control)) = &*self.running() {
+            // One that is gone renews nothing, which shows in its file.
+            let _ = send_all(control, word);
+        }
     }
 
     /// Ends it, and waits until it has recorded that.

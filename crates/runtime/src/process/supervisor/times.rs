@@ -25,9 +25,9 @@ pub(super) struct TimesFile {
     times: ProcessTimes,
 }
 
-/// A file that says once a second that the process runs.
+/// A file that says once a second that the process runs, as long as it is active.
 pub(super) struct RenewedFile {
-    stop: Sender<()>,
+    activity: Sender<bool>,
     renewing: JoinHandle<TimesFile>,
 }
 
@@ -50,18 +50,27 @@ impl TimesFile {
 
     /// Renews the file on a thread of its own, until it is finished.
     pub(super) fn renew(mut self) -> io::Result<RenewedFile> {
-        let (stop, stopped) = mpsc::channel::<()>();
+        let (activity, received) = mpsc::channel();
         let renewing = std::thread::Builder::new().name("times".to_owned()).spawn(move || {
-            while stopped.recv_timeout(RENEWAL) == Err(RecvTimeoutError::Timeout) {
+            let mut is_active = true;
+            loop {
+                let next = match is_active {
+                    true => received.recv_timeout(RENEWAL),
+                    false => received.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                };
+                match next {
+                    Ok(active) => is_active = active,
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => return self,
+                }
                 // What fails leaves the last time at which the process was seen.
-                if let Ok(now) = self.now() {
+                if is_active && let Ok(now) = self.now() {
                     self.times.alive = now;
                     let _ = self.write();
                 }
             }
-            self
         })?;
-        Ok(RenewedFile { stop, renewing })
+        Ok(RenewedFile { activity, renewing })
     }
 
     /// Records that no process is left.
@@ -89,9 +98,15 @@ impl TimesFile {
 }
 
 impl RenewedFile {
+    /// Says whether the process may change files. The file is renewed at once if it may, and not at all otherwise.
+    pub(super) fn set_active(&self, is_active: bool) {
+        // The thread ends after this value only.
+        let _ = self.activity.send(is_active);
+    }
+
     /// Records that no process is left.
     pub(super) fn finish(self) {
-        drop(self.stop);
+        drop(self.activity);
         if let Ok(file) = self.renewing.join() {
             file.finish();
         }
