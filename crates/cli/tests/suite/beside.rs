@@ -162,6 +162,24 @@ fn a_terminal_asks_about_files_with_their_names() {
 }
 
 #[test]
+fn a_hook_that_a_person_installs_after_a_kill_stays() {
+    let stage = Stage::new();
+    let files = stage.path("files");
+    let created = std::process::Command::new("git").args(["init", "-q"]).current_dir(&files).status();
+    assert!(created.unwrap().success());
+    std::fs::create_dir_all(files.join(".git/hooks")).unwrap();
+    let command = "[ -e ../begun ] || { printf '[core]\\n\\tfsmonitor = x\\n' >> .git/config; \
+        touch ../begun; sleep 60; }";
+    let (session, dead) = kill_in_call(&stage, command, &["--shell-effect", "workspace"]);
+    write_after(&stage, dead, ".git/hooks/pre-commit", "exit 0\n");
+    let ran = resume(&stage, &session);
+    assert_eq!(stage.file(".git/hooks/pre-commit").as_deref(), Some("exit 0\n"), "{ran:?}");
+    let log = stage.run(&["log", "--all", "--json"]).worked_quietly();
+    assert!(log.contains("git: changed: .git/hooks/pre-commit"), "{log}");
+    assert!(!stage.file(".git/config").unwrap().contains("fsmonitor"), "{ran:?}");
+}
+
+#[test]
 fn the_times_of_calls_do_not_stay() {
     let stage = Stage::new();
     let command = "[ -e ../begun ] || { touch ../begun; sleep 60; }";
