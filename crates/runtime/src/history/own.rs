@@ -451,7 +451,7 @@ mod tests {
 
     /// Does the same with calls that were open.
     fn all_steps_after(
-        started: HashMap<CallId, WorkspaceRevision>,
+        started: HashMap<CallId, OpenCall>,
         since: StepsSince,
         bodies: Vec<RecordBody>,
     ) -> (Vec<(u8, u8)>, Option<u8>) {
@@ -525,7 +525,8 @@ mod tests {
             rescue: Some(root(3)),
             ..SessionRewound::new(Position::new(10))
         };
-        let started = HashMap::from([(CALL.parse().unwrap(), files(1))]);
+        let open = OpenCall { start: Position::new(9), before: files(1), is_observed: false };
+        let started = HashMap::from([(CALL.parse().unwrap(), open)]);
         let bodies = vec![observed(2, ObservationCause::Drifted), rewound.into()];
         let since = StepsSince::Position(Position::new(10));
         assert_eq!(all_steps_after(started, since, bodies), (vec![(2, 3), (3, 4)], None));

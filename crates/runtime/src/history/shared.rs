@@ -202,13 +202,13 @@ impl LiveSession {
     async fn windows_of_others(&self, since: Timestamp) -> Result<Vec<OtherWindows>> {
         let Some(directory) = self.host_directory() else { return Ok(Vec::new()) };
         // The call of a parent session contains those of this one.
-        let family = self.family().await?;
+        let own = self.outermost().await?;
         let mut query = SessionQuery::roots().with_updated(TimeRange::since(since));
         let mut others = Vec::new();
         loop {
             let page = self.store().query(query.clone()).await?;
             for other in page.sessions.iter().map(|session| &session.summary) {
-                let known = other.workspace.as_deref().filter(|_| !family.contains(&other.session));
+                let known = other.workspace.as_deref().filter(|_| other.session != own);
                 let Some(place) = known.and_then(|known| Nesting::of(&directory, Path::new(known))) else {
                     continue;
                 };

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{CallChanges, CallVerdict, Origin};
-use backstitch_core::ports::{IndexedSession, SessionQuery, TimeRange};
+use backstitch_core::ports::{IndexedSession, SessionQuery, Store, TimeRange};
 use backstitch_core::time::Timestamp;
 use backstitch_core::view::{Call, JournalView};
 use serde_json::Value;
@@ -24,30 +24,35 @@ pub(crate) enum OtherCalls {
 }
 
 impl LiveSession {
-    /// Returns the paths that calls of other sessions in the same directory have changed since a time. Sub-agents of this session,
-    /// and its parent sessions, are not others.
+    /// Returns the paths that calls of other sessions in the same directory have changed since a time, and calls of their sub-agents.
+    /// Sub-agents of this session, and its parent sessions, are not others.
     pub(crate) async fn changed_by_others(
         &self,
         since: Timestamp,
         which: OtherCalls,
     ) -> Result<HashSet<String>> {
         let Some(directory) = self.host_directory() else { return Ok(HashSet::new()) };
-        let family = self.family().await?;
-        let mut query = SessionQuery::roots()
+        let store = &**self.store();
+        let own = self.outermost().await?;
+        let mut query = SessionQuery::default()
             .with_workspace(directory.to_string_lossy())
             .with_updated(TimeRange::since(since));
         let mut changed = HashSet::new();
         loop {
-            let page = self.store().query(query.clone()).await?;
+            let page = store.query(query.clone()).await?;
             let sessions: Vec<SessionId> = page.sessions.iter().map(IndexedSession::id).collect();
-            for session in sessions.into_iter().filter(|session| !family.contains(session)) {
-                match find_view(&**self.store(), session).await {
-                    Ok(Some(view)) => {
-                        self.add_changes(&view, &directory, (since, which), &mut changed).await?;
-                    }
-                    Ok(None) => {}
+            for session in sessions.into_iter().filter(|session| *session != self.id()) {
+                let view = match find_view(store, session).await {
+                    Ok(Some(view)) => view,
+                    Ok(None) => continue,
                     // A journal that cannot be read must not stop this session.
-                    Err(error) => tracing::warn!(%session, %error, "the changes of a session are not known"),
+                    Err(error) => {
+                        tracing::warn!(%session, %error, "the changes of a session are not known");
+                        continue;
+                    }
+                };
+                if outermost_session(store, session, view.created().origin.clone()).await? != own {
+                    self.add_changes(&view, &directory, (since, which), &mut changed).await?;
                 }
             }
             query.after = page.next;
@@ -57,21 +62,10 @@ impl LiveSession {
         }
     }
 
-    /// Returns this session and its parent sessions.
-    pub(crate) async fn family(&self) -> Result<Vec<SessionId>> {
-        let mut family = vec![self.id()];
-        let mut origin = self.view().await.created().origin.clone();
-        while let Origin::Call { session, .. } = origin {
-            if family.contains(&session) {
-                break;
-            }
-            family.push(session);
-            origin = match creation_of(&**self.store(), session).await {
-                Err(RuntimeError::SessionNotFound { .. }) => break,
-                created => created?.origin.clone(),
-            };
-        }
-        Ok(family)
+    /// Returns the outermost session that this one is a sub-agent of, or itself.
+    pub(crate) async fn outermost(&self) -> Result<SessionId> {
+        let origin = self.view().await.created().origin.clone();
+        outermost_session(&**self.store(), self.id(), origin).await
     }
 
     async fn add_changes(
@@ -131,6 +125,22 @@ impl LiveSession {
         let compared = blocking(move || workspace.diff(before, after)).await;
         Ok(compared.unwrap_or_default().into_iter().map(|changed| changed.path).collect())
     }
+}
+
+/// Returns the outermost session that a session with this origin is a sub-agent of, or itself.
+async fn outermost_session(store: &dyn Store, session: SessionId, mut origin: Origin) -> Result<SessionId> {
+    let mut seen = vec![session];
+    while let Origin::Call { session, .. } = origin {
+        if seen.contains(&session) {
+            break;
+        }
+        seen.push(session);
+        origin = match creation_of(store, session).await {
+            Err(RuntimeError::SessionNotFound { .. }) => break,
+            created => created?.origin.clone(),
+        };
+    }
+    Ok(seen.pop().unwrap_or(session))
 }
 
 /// Returns whether an argument is this path of a directory.
