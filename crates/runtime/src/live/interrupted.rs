@@ -25,6 +25,8 @@ use crate::process::{CallTimes, FileTime};
 /// How long after the end of a call a change may be its own: times of files are as exact as the ticks of the system.
 const MARGIN: FileTime = 20_000_000;
 
+const SECOND: FileTime = 1_000_000_000;
+
 /// What to do about doubtful files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DoubtfulFiles {
@@ -75,9 +77,11 @@ enum PathTimes {
 fn owner_by_times(times: CallTimes, booted: Option<FileTime>, found: PathTimes) -> ChangeOwner {
     let over = times.over.or(booted);
     let is_later = |time: FileTime| over.is_some_and(|over| time > over.saturating_add(MARGIN));
+    // In a file system with times in whole seconds, the same time may be later.
+    let is_before = |time: FileTime| time < times.until || time == times.until && time % SECOND != 0;
     match found {
-        PathTimes::Missing { directory } if directory <= times.until => ChangeOwner::Call,
-        PathTimes::Present { changed, moved, .. } if changed.max(moved) <= times.until => ChangeOwner::Call,
+        PathTimes::Missing { directory } if is_before(directory) => ChangeOwner::Call,
+        PathTimes::Present { changed, moved, .. } if is_before(changed.max(moved)) => ChangeOwner::Call,
         PathTimes::Present { changed, modified, .. } if is_later(changed) && is_later(modified) => {
             ChangeOwner::Others
         }
@@ -300,7 +304,7 @@ fn path_times(_: &Path, _: &str) -> PathTimes {
 mod tests {
     use super::*;
 
-    const UNTIL: FileTime = 1_000_000_000;
+    const UNTIL: FileTime = 1_000_000_001;
     const LATER: FileTime = UNTIL + MARGIN + 1;
 
     fn owner(over: Option<FileTime>, booted: Option<FileTime>, found: PathTimes) -> ChangeOwner {
@@ -337,6 +341,13 @@ mod tests {
         ] {
             assert_eq!(owner(over, None, doubtful), ChangeOwner::Unknown, "{doubtful:?}");
         }
+    }
+
+    #[test]
+    fn in_a_file_system_with_whole_seconds_the_last_one_is_doubtful() {
+        let times = CallTimes { until: 5 * SECOND, over: Some(5 * SECOND), is_rebooted: false };
+        let owner = |second: FileTime| owner_by_times(times, None, present(second * SECOND, second * SECOND));
+        assert_eq!([4, 5, 6].map(owner), [ChangeOwner::Call, ChangeOwner::Unknown, ChangeOwner::Others]);
     }
 
     #[test]
