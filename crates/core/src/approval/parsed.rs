@@ -10,6 +10,7 @@ use std::iter::Peekable;
 use std::str::Chars;
 
 use super::command::{is_grammar, is_plain_mark};
+use super::scope::{launches, name_of};
 
 /// How deep substitutions may be nested.
 const MOST_DEPTH: usize = 8;
@@ -96,25 +97,54 @@ impl CommandPart {
         self.words.iter().map(Option::as_deref)
     }
 
+    /// Compares the first words, as a rule does that allows.
     pub(super) fn matches(&self, prefix: &[String]) -> PrefixMatch {
-        for (index, expected) in prefix.iter().enumerate() {
-            match self.words.get(index) {
-                Some(Some(word)) if word == expected => {}
-                Some(None) => return PrefixMatch::Perhaps,
-                Some(Some(_)) | None => return PrefixMatch::No,
-            }
-        }
-        PrefixMatch::Yes
+        starts_with(&self.words, prefix)
     }
+
+    /// Compares the first words, as a rule does that asks or denies: a path may name the same program, and a program that
+    /// runs others may run this one.
+    pub(super) fn may_run(&self, prefix: &[String]) -> PrefixMatch {
+        let found = self.matches(prefix);
+        let Some((expected, further)) = prefix.split_first().filter(|_| found == PrefixMatch::No) else {
+            return found;
+        };
+        let (expected, arguments) = (name_of(expected), self.words.get(1..).unwrap_or_default());
+        let is_same =
+            name_of(self.program()) == expected && starts_with(arguments, further) != PrefixMatch::No;
+        let names = |text: &String| {
+            text.replace(['\'', '"'], "").split(' ').any(|word| name_of(word) == expected)
+        };
+        // Without arguments, a shell reads its commands from its input.
+        let is_launched = launches(self.program())
+            && (arguments.is_empty() || arguments.iter().any(|word| word.as_ref().is_none_or(names)));
+        if is_same || is_launched { PrefixMatch::Perhaps } else { PrefixMatch::No }
+    }
+}
+
+fn starts_with(words: &[Option<String>], prefix: &[String]) -> PrefixMatch {
+    for (index, expected) in prefix.iter().enumerate() {
+        match words.get(index) {
+            Some(Some(word)) if word == expected => {}
+            Some(None) => return PrefixMatch::Perhaps,
+            Some(Some(_)) | None => return PrefixMatch::No,
+        }
+    }
+    PrefixMatch::Yes
 }
 
 impl Redirection {
     /// Whether the path is one of a file below the directory of the command, and outside of a repository's own files.
     /// Links are not followed.
     pub(super) fn is_inside(&self) -> bool {
-        let is_harmless = |name: &str| name != ".." && !name.eq_ignore_ascii_case(".git");
-        !self.path.starts_with('/') && self.path.split('/').all(is_harmless)
+        is_inside(&self.path)
     }
+}
+
+/// Whether a path is below the directory that it starts in, and outside of a repository's own files.
+pub(super) fn is_inside(path: &str) -> bool {
+    let is_harmless = |name: &str| name != ".." && !name.eq_ignore_ascii_case(".git");
+    !path.starts_with('/') && path.split('/').all(is_harmless)
 }
 
 struct Reader<'a> {
@@ -343,6 +373,32 @@ mod tests {
         assert_eq!(matches("git \"$(a)\"", &["git", "push"]), PrefixMatch::Perhaps);
         assert_eq!(matches("git log $(a)", &["git", "push"]), PrefixMatch::No);
         assert_eq!(matches("git", &["git", "push"]), PrefixMatch::No);
+    }
+
+    #[test]
+    fn a_rule_that_denies_looks_for_the_program_behind_paths_and_launchers() {
+        let denied = ["git", "push"].map(str::to_owned);
+        let matches = |command: &str| ParsedCommand::parse(command).unwrap().parts()[0].may_run(&denied);
+        assert_eq!(matches("git push x"), PrefixMatch::Yes);
+        for perhaps in [
+            "/usr/bin/git push",
+            "./git push",
+            "/usr/bin/git $(a)",
+            "env git push",
+            "timeout 5 /usr/bin/git push",
+            "sh -c 'git push'",
+            "sh -c \"g''it push\"",
+            "xargs git",
+            "sh",
+            "nice $(a)",
+        ] {
+            // The command of a substitution is the first part.
+            let parsed = ParsedCommand::parse(perhaps).unwrap();
+            assert_eq!(parsed.parts().last().unwrap().may_run(&denied), PrefixMatch::Perhaps, "{perhaps}");
+        }
+        for other in ["git log", "/usr/bin/git log", "timeout 5 cargo test", "echo git push", "digit push"] {
+            assert_eq!(matches(other), PrefixMatch::No, "{other}");
+        }
     }
 
     #[test]

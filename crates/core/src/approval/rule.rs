@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::parsed::{CommandPart, ParsedCommand, PrefixMatch, Redirection};
+use super::parsed::{CommandPart, ParsedCommand, PrefixMatch, Redirection, is_inside};
 use super::scope::ApprovalScope;
 use crate::extra::Extra;
 use crate::ports::CommandNeeds;
@@ -16,6 +16,9 @@ use crate::tool_spec::asks_for_rights;
 
 /// The argument by which a command asks for rights beyond its sandbox.
 const NEEDS: &str = "needs";
+
+/// The argument that names the directory of a command.
+const DIRECTORY: &str = "directory";
 
 /// The tools for files that do what a redirection does.
 const READ: &str = "read_file";
@@ -132,7 +135,8 @@ impl ApprovalRules {
     /// Returns the verdict about a call of a tool, and its rule; `None` if no rule matches.
     ///
     /// Rules about commands judge all parts of the `command`: the commands of pipelines, lists and substitutions. One that
-    /// is denied denies the call, and one that is asked about is asked about. A call is allowed if each part is, if nothing
+    /// is denied denies the call, and one that is asked about is asked about; so is one that names the program of such a
+    /// rule by a path, or runs it by another program, such as `env`. A call is allowed if each part is, if nothing
     /// else can change what it does, such as text for its standard input, and if each file of a redirection lies below the
     /// directory of the command and a rule allows `read_file` or `write_file`.
     ///
@@ -182,15 +186,23 @@ impl ApprovalRules {
         let rules: Option<Vec<_>> = command.parts().iter().map(rule_of).collect();
         let rule = (*rules?.first()?).clone();
         let is_allowed = arguments.iter().all(|(name, value)| name == NEEDS || is_harmless(name, value))
-            && command.redirections().iter().all(|file| self.allows_redirection(command, file));
+            && command.redirections().iter().all(|file| self.allows_redirection(command, file, arguments));
         is_allowed.then_some(RuleMatch { verdict: ApprovalVerdict::Allow, rule })
     }
 
     /// Whether rules allow a redirection, as a call of the tool for files that would do the same.
-    fn allows_redirection(&self, command: &ParsedCommand, file: &Redirection) -> bool {
+    fn allows_redirection(
+        &self,
+        command: &ParsedCommand,
+        file: &Redirection,
+        arguments: &Map<String, Value>,
+    ) -> bool {
         let tool = if file.writes { WRITE } else { READ };
         let verdict = self.judge(tool, &Map::new()).map(|found| found.verdict);
-        file.is_inside() && !command.changes_directory() && verdict == Some(ApprovalVerdict::Allow)
+        // The path starts in the directory that the call names.
+        let directory = arguments.get(DIRECTORY).and_then(Value::as_str).unwrap_or_default();
+        let is_inside = is_inside(directory) && file.is_inside() && !command.changes_directory();
+        is_inside && verdict == Some(ApprovalVerdict::Allow)
     }
 }
 
@@ -213,7 +225,7 @@ fn verdict_of_parts(
     prefix: &[String],
     command: &ParsedCommand,
 ) -> Option<ApprovalVerdict> {
-    let matches: Vec<_> = command.parts().iter().map(|part| part.matches(prefix)).collect();
+    let matches: Vec<_> = command.parts().iter().map(|part| part.may_run(prefix)).collect();
     if matches.contains(&PrefixMatch::Yes) {
         return Some(rule.verdict);
     }
@@ -232,7 +244,7 @@ fn is_harmless(name: &str, value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
         Value::String(text) if text.is_empty() => true,
-        _ => matches!(name, "command" | "directory" | "timeout_seconds" | "rollback_on_error"),
+        _ => matches!(name, "command" | DIRECTORY | "timeout_seconds" | "rollback_on_error"),
     }
 }
 
@@ -277,6 +289,8 @@ mod tests {
         assert_eq!(shell("ls $(git push)"), Some(Deny));
         assert_eq!(shell("git $(ls)"), Some(Ask), "it may be the denied one");
         assert_eq!(shell("eval git push"), Some(Ask), "it may be the denied one");
+        assert_eq!(shell("/usr/bin/git push"), Some(Ask), "it may be the denied one");
+        assert_eq!(shell("env git push"), Some(Ask), "it may be the denied one");
         assert_eq!(verdict(&all, "write_file", json!({"path": "a"})), None);
     }
 
@@ -382,6 +396,10 @@ mod tests {
         }
         for more in [Ask, Deny] {
             assert_eq!(shell(&all(&[(more, "write_file")]), "head x > y"), None);
+        }
+        for directory in [".git", "a/.git/hooks", "/etc", ".."] {
+            let arguments = json!({"command": "head x > y", "directory": directory});
+            assert_eq!(verdict(&writes, "shell", arguments), None, "{directory}");
         }
     }
 

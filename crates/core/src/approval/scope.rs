@@ -118,7 +118,8 @@ impl ApprovalScope {
     }
 }
 
-fn launches(word: &str) -> bool {
+/// Whether a word names a program that runs whatever its arguments say.
+pub(super) fn launches(word: &str) -> bool {
     let name = name_of(word);
     // The dynamic loader runs the program that it is given.
     LAUNCHERS.contains(&name) || name.starts_with("ld-") && name.contains(".so")
@@ -130,7 +131,8 @@ fn interprets(word: &str) -> bool {
     INTERPRETERS.contains(&name)
 }
 
-fn name_of(word: &str) -> &str {
+/// Returns the name of a program, without the directories of its path.
+pub(super) fn name_of(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or_default()
 }
 
