@@ -80,7 +80,7 @@ impl AgentDefinition {
     pub fn restrict(&mut self, mode: AgentMode, limit: &Sandbox) {
         self.mode = self.mode.map(|own| own.min(mode));
         if self.sandbox.is_some() {
-            self.confine(limit);
+            self.confine(limit, None);
         }
         self.drop_waivers();
     }

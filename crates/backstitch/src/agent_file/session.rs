@@ -37,7 +37,7 @@ pub async fn recorded_definition(
     let visible = view.lineage().visible(view.head());
     let mut recorded = view.created().agent.clone();
     let mut latest = None;
-    let mut limit: Option<Sandbox> = None;
+    let mut limit: Option<(Sandbox, Option<AgentMode>)> = None;
     let records = backstitch_runtime::read_records(store, view.session_id(), Position::START, before);
     for record in records.await? {
         let is_visible = before.is_some() || visible.iter().any(|range| range.contains(&record.position));
@@ -61,24 +61,28 @@ pub async fn recorded_definition(
     if let (Some(latest), None) = (latest, before) {
         definition.workspace.path = AgentDefinition::from_recorded(&latest)?.workspace.path;
     }
-    if let Some(limit) = limit {
-        definition.confine(&limit);
+    if let Some((limit, mode)) = limit {
+        definition.confine(&limit, mode);
     }
     Ok(definition)
 }
 
-/// Builds the note that a session was imported by a user with these limits.
-pub fn imported_note(limit: &Sandbox) -> Note {
-    let text = "another user may have defined its agent, so your sandbox applies";
-    Note::new(IMPORTED, text).with_data(json!({ "sandbox": limit }))
+/// Builds the note that a session was imported by a user with these limits, whose agents have this mode.
+pub fn imported_note(limit: &Sandbox, mode: AgentMode) -> Note {
+    let text = "another user may have defined its agent, so your sandbox and your mode apply";
+    Note::new(IMPORTED, text).with_data(json!({ "sandbox": limit, "mode": mode }))
 }
 
-/// Returns the limits of the user who imported a session, if the record names them.
-fn imported_limit(record: &RecordBody) -> Option<Sandbox> {
+/// Returns the limits of the user who imported a session, if the record names them. Imports from before there were modes
+/// have none.
+fn imported_limit(record: &RecordBody) -> Option<(Sandbox, Option<AgentMode>)> {
     let RecordBody::Note(note) = record else { return None };
-    let limit = note.data.inline()?.get("sandbox").filter(|_| note.topic == IMPORTED)?;
+    let data = note.data.inline().filter(|_| note.topic == IMPORTED)?;
+    let limit = data.get("sandbox")?.clone();
     // Limits of a later version are as strict as can be.
-    Some(serde_json::from_value(limit.clone()).unwrap_or_else(|_| Sandbox::read_only().without_network()))
+    let limit = serde_json::from_value(limit).unwrap_or_else(|_| Sandbox::read_only().without_network());
+    let mode = data.get("mode").map(|mode| serde_json::from_value(mode.clone()).unwrap_or(AgentMode::Plan));
+    Some((limit, mode))
 }
 
 impl AgentDefinition {
@@ -126,12 +130,14 @@ impl AgentDefinition {
         self.model.as_ref().map(ToString::to_string).or(engine).unwrap_or_default()
     }
 
-    /// Limits the sandbox of an agent that another user defined: nothing is allowed that this user does not allow to all
-    /// sessions.
-    pub fn confine(&mut self, limit: &Sandbox) {
+    /// Limits the rights of an agent that another user defined: nothing is allowed that this user does not allow to all
+    /// sessions, and everything is asked about that this mode asks about. An engine keeps the network, which it needs for
+    /// its model. Without a mode, only what the definition names is asked about.
+    pub fn confine(&mut self, limit: &Sandbox, mode: Option<AgentMode>) {
         let mut sandbox = self.sandbox.take().unwrap_or_default();
+        let had_network = sandbox.network;
         sandbox.mode = sandbox.mode.max(limit.mode);
-        sandbox.network &= limit.network || sandbox.is_off();
+        sandbox.network &= limit.network || sandbox.is_off() || self.engine.is_some();
         if !sandbox.is_off() {
             sandbox.sockets = Some(sandbox.allowed_sockets().min(limit.allowed_sockets()));
         }
@@ -145,7 +151,16 @@ impl AgentDefinition {
             sandbox.hide.extend(further);
         }
         self.sandbox = Some(sandbox);
-        if !limit.is_off() {
+        if let Some(mode) = mode.filter(|mode| *mode != AgentMode::Full) {
+            if self.mode.is_none() {
+                // The programs of its servers had the network of commands.
+                for server in self.mcp.iter_mut().filter(|server| server.url.is_none()) {
+                    server.network.get_or_insert(had_network);
+                }
+            }
+            self.mode = Some(self.mode.map_or(mode, |own| own.min(mode)));
+            self.drop_waivers();
+        } else if !limit.is_off() {
             self.mode = self.mode.map(|mode| mode.min(AgentMode::Auto));
             self.drop_waivers();
         }
@@ -198,8 +213,40 @@ mod tests {
 
     fn confined(own: Option<Sandbox>, limit: &Sandbox) -> Sandbox {
         let mut definition = AgentDefinition { sandbox: own, ..AgentDefinition::default() };
-        definition.confine(limit);
+        definition.confine(limit, None);
         definition.sandbox.unwrap()
+    }
+
+    #[test]
+    fn an_imported_agent_has_the_stricter_of_two_modes() {
+        use AgentMode::{Ask, Auto, Full, Plan};
+        let confined = |own: Option<AgentMode>, mode: Option<AgentMode>| {
+            let mut definition = AgentDefinition { mode: own, ..AgentDefinition::default() };
+            definition.confine(&Sandbox::workspace(), mode);
+            definition.mode
+        };
+        for (own, user, expected) in [
+            (None, Some(Auto), Some(Auto)),
+            (None, Some(Ask), Some(Ask)),
+            (Some(Full), Some(Ask), Some(Ask)),
+            (Some(Plan), Some(Auto), Some(Plan)),
+            (Some(Full), Some(Full), Some(Auto)),
+            // Imports from before there were modes.
+            (None, None, None),
+            (Some(Full), None, Some(Auto)),
+        ] {
+            assert_eq!(confined(own, user), expected, "{own:?} {user:?}");
+        }
+    }
+
+    #[test]
+    fn an_imported_engine_keeps_the_network_and_commands_do_not() {
+        let limit = AgentMode::Auto.sandbox();
+        for (text, has_network) in [("engine = 'claude-code'", true), ("model = 'openai:m'", false)] {
+            let mut definition: AgentDefinition = toml::from_str(text).unwrap();
+            definition.confine(&limit, Some(AgentMode::Auto));
+            assert_eq!(definition.sandbox.unwrap().network, has_network, "{text}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use backstitch::agent_file::{AgentDefinition, ToolChoice, imported_note};
 use backstitch::host::FindError;
+use backstitch::mode::AgentMode;
 use backstitch::ports::Sandbox;
 use backstitch::prelude::*;
 use tempfile::TempDir;
@@ -88,7 +89,8 @@ async fn the_limits_of_an_import_outlast_a_rewind() {
     let session = paused(&runtime, &theirs).await;
     assert_eq!(runtime.recorded_agent(session).await.unwrap().sandbox, Some(Sandbox::off()));
     let limit = Sandbox::read_only();
-    runtime.add_note(session, imported_note(&limit)).await.unwrap();
+    runtime.add_note(session, imported_note(&limit, AgentMode::Ask)).await.unwrap();
+    assert_eq!(runtime.recorded_agent(session).await.unwrap().mode, Some(AgentMode::Ask));
     assert_eq!(runtime.recorded_agent(session).await.unwrap().sandbox, Some(limit.clone()));
     runtime.rewind(session, PointSpec::Start).await.unwrap();
     assert_eq!(runtime.recorded_agent(session).await.unwrap().sandbox, Some(limit));

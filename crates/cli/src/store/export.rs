@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use backstitch::RuntimeError;
 use backstitch::host::{DirectoryError, ImportOptions, SessionBundle};
 use backstitch::id::SessionId;
-use backstitch::ports::Sandbox;
+use backstitch::mode::AgentMode;
 use backstitch::report::{GitExport, SessionImport};
 use clap::Args;
 use serde::Serialize;
@@ -151,10 +151,10 @@ impl Import {
             self.workspace.as_deref(),
         )?;
         let common = &common.naming(&place.address);
-        let own = common.config.strongest(|settings| settings.sandbox.clone());
-        let mut sandbox = own.unwrap_or_else(Sandbox::workspace);
+        let rights = common.config.rights().resolve(backstitch::host::probe().limits_files());
+        let mut sandbox = common.config.sandbox(false).unwrap_or_else(|| AgentMode::Auto.sandbox());
         hide_secrets(&mut sandbox);
-        let options = ImportOptions { workspace: self.workspace.clone(), sandbox };
+        let options = ImportOptions { workspace: self.workspace.clone(), sandbox, mode: rights.mode };
         let mut lines = TransferLines::new();
         let imported = place.runtime.import(&bundle, options, &mut |step| lines.report(step)).await;
         let imported = imported.map_err(|error| self.explain(common, bundle.session(), error))?;

@@ -112,9 +112,8 @@ impl CommandPart {
         let (expected, arguments) = (name_of(expected), self.words.get(1..).unwrap_or_default());
         let is_same =
             name_of(self.program()) == expected && starts_with(arguments, further) != PrefixMatch::No;
-        let names = |text: &String| {
-            text.replace(['\'', '"'], "").split(' ').any(|word| name_of(word) == expected)
-        };
+        let names =
+            |text: &String| text.replace(['\'', '"'], "").split(' ').any(|word| name_of(word) == expected);
         // Without arguments, a shell reads its commands from its input.
         let is_launched = launches(self.program())
             && (arguments.is_empty() || arguments.iter().any(|word| word.as_ref().is_none_or(names)));

@@ -19,6 +19,7 @@ use crate::agent_file::{AgentDefinition, imported_note, recorded_definition};
 use crate::approval::{ApprovalRule, ApprovalVerdict};
 use crate::id::SessionId;
 use crate::journal::WorkspaceRevision;
+use crate::mode::AgentMode;
 use crate::ports::{
     ChangeKind, ClaimMode, ObjectOverlay, Objects, OpenBundle, OpenError, Progress, Sandbox, SessionRole,
     TransferProgress, TransferReport, Workspace,
@@ -63,11 +64,14 @@ pub struct ImportOptions {
     pub workspace: Option<PathBuf>,
     /// Limits of this user. A sandbox that allows more is confined to them.
     pub sandbox: Sandbox,
+    /// The mode of this user. A session that asks less is asked about like others of this user.
+    pub mode: AgentMode,
 }
 
 impl Default for ImportOptions {
     fn default() -> Self {
-        Self { workspace: None, sandbox: Sandbox::workspace() }
+        let mode = AgentMode::default();
+        Self { workspace: None, sandbox: mode.sandbox(), mode }
     }
 }
 
@@ -123,7 +127,7 @@ impl Runtime {
         if let (Some(directory), Some(definition)) = (directory, definition) {
             self.give_directory(session, definition, directory).await?;
         }
-        let rules = self.distrust(&report, &options.sandbox).await?;
+        let rules = self.distrust(&report, &options.sandbox, options.mode).await?;
         // With the limits of this user.
         let definition = self.agent_of(session).await?;
         let definition = definition.as_ref();
@@ -148,12 +152,13 @@ impl Runtime {
         Ok(recorded_definition(&*self.store.store, &view, None).await.ok())
     }
 
-    /// Removes the rules of imported sessions that let calls run without a question, and limits their sandbox: another person decided
+    /// Removes the rules of imported sessions that let calls run without a question, and limits their rights: another person decided
     /// about both. That is also done for a session that is here already, because an import may have been interrupted before this.
     async fn distrust(
         &self,
         report: &TransferReport,
         limit: &Sandbox,
+        mode: AgentMode,
     ) -> Result<Vec<ApprovalRule>, RuntimeError> {
         let mut removed = Vec::new();
         // An ancestor has only its records before the fork, which no process drives.
@@ -164,7 +169,7 @@ impl Runtime {
             };
             let is_wider = self.agent_of(one.session).await?.is_some_and(|definition| {
                 let mut confined = definition.clone();
-                confined.confine(limit);
+                confined.confine(limit, Some(mode));
                 confined != definition
             });
             if !has_rules && !is_wider {
@@ -172,7 +177,7 @@ impl Runtime {
             }
             removed.extend(self.remove_allowing_rules(one.session).await?);
             if is_wider {
-                self.add_note(one.session, imported_note(limit)).await?;
+                self.add_note(one.session, imported_note(limit, mode)).await?;
             }
         }
         Ok(removed)
