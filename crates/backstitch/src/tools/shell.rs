@@ -78,6 +78,8 @@ impl Shell {
         let mut sandbox = mode.sandbox();
         if mode.hides_secrets() {
             let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+            // The stores may be elsewhere.
+            sandbox.hide.extend(crate::stores::state_directory().ok());
             backstitch_runtime::hide_secrets(&mut sandbox, home.as_deref());
         }
         Self {

@@ -58,9 +58,14 @@ fn ask_shows_each_change_and_each_command_first() {
     for call in [write_file("written.txt"), shell("echo ran > ran.txt")] {
         let stage = Stage::confined();
         let model = calling(&stage, &[json!({"name": "list_files", "arguments": {}}), call.clone()]);
-        let paused = stage.run(&["run", "Do it", "--model", &model, "--mode", "ask"]);
-        assert_eq!(paused.code, Some(3), "{call}: {paused:?}");
-        assert_eq!((stage.file("written.txt"), stage.file("ran.txt")), (None, None));
+        // What a file says about all tools does not hold in a mode that a person names.
+        let agent = stage.write("agent.toml", "[approval]\ndefault = 'auto'\n");
+        for more in [&[][..], &["--agent", &agent]] {
+            let arguments = [&["run", "Do it", "--model", &model, "--mode", "ask"], more].concat();
+            let paused = stage.run(&arguments);
+            assert_eq!(paused.code, Some(3), "{call}: {paused:?}");
+            assert_eq!((stage.file("written.txt"), stage.file("ran.txt")), (None, None));
+        }
     }
 }
 

@@ -83,6 +83,21 @@ fn commands_have_no_network_and_read_no_secrets_by_default() {
 }
 
 #[test]
+fn commands_read_neither_the_store_nor_the_state_wherever_they_are() {
+    if is_unsupported() {
+        return;
+    }
+    let reads = "cat ../store/store.db > /dev/null && touch store; cat ../state/backstitch/history && touch state";
+    let (stage, model) = with_command(&format!("{reads}; cat ../plain && touch plain"));
+    std::fs::create_dir_all(stage.path("state/backstitch")).unwrap();
+    stage.write("state/backstitch/history", "typed");
+    stage.write("plain", "a plain note");
+    assert_eq!(stage.run(&["run", "Do it", "--model", &model]).worked_quietly(), "Done.\n");
+    assert_eq!((stage.file("store"), stage.file("state")), (None, None));
+    assert!(stage.file("plain").is_some());
+}
+
+#[test]
 fn a_command_that_needs_more_waits_for_a_person_and_then_has_it() {
     if is_unsupported() {
         return;

@@ -83,6 +83,9 @@ impl AgentFlags {
         if let Some(tools) = &self.tools {
             definition.tools = ToolChoice::of_list(tools);
         }
+        if self.mode.is_some() {
+            rights::drop_defaults(&mut definition);
+        }
         if let Some(which) = &self.approve {
             definition.approval = ApproveSetting::of_list(which).by_tool();
         }

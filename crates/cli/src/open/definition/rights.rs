@@ -12,11 +12,14 @@ use crate::open::confinement;
 use crate::trust::full;
 use crate::usage::Usage;
 
+/// The key of `[approval]` that stands for all tools.
+const DEFAULT: &str = "default";
+
 /// Returns what the definition of a file says about its rights.
 pub(super) fn of_file(definition: &AgentDefinition) -> RightsChoice {
     let sandbox = definition.sandbox.as_ref();
     let confined = sandbox.filter(|sandbox| !sandbox.is_off());
-    let asks = definition.approval.get("default").map(|approve| *approve == Approve::Ask);
+    let asks = definition.approval.get(DEFAULT).map(|approve| *approve == Approve::Ask);
     RightsChoice {
         mode: definition.mode,
         sandbox: sandbox.map(|sandbox| sandbox.mode),
@@ -54,6 +57,10 @@ pub(super) fn apply(
     if named == Some(AgentMode::Full) && rights.mode == AgentMode::Full {
         full::confirm(common, directory)?;
     }
+    if chosen.asks.is_none() {
+        // A mode of a stronger source replaces it.
+        definition.approval.remove(DEFAULT);
+    }
     let sandbox = sandbox_of(definition, chosen, &rights);
     sandbox.check().map_err(|error| Usage(error.to_string()))?;
     (definition.mode, definition.sandbox) = (Some(rights.mode), Some(sandbox));
@@ -90,6 +97,20 @@ fn confines() -> bool {
     backstitch::host::probe().limits_files()
 }
 
+/// Removes what a definition says about the calls of all tools, because a person names a mode. Sub-agents keep their
+/// questions.
+pub(super) fn drop_defaults(definition: &mut AgentDefinition) {
+    definition.approval.remove(DEFAULT);
+    let agents = definition.sub_agents.iter_mut().filter_map(|sub_agent| sub_agent.agent.as_deref_mut());
+    for agent in agents {
+        let asks = agent.approval.get(DEFAULT) == Some(&Approve::Ask);
+        drop_defaults(agent);
+        if asks {
+            agent.approval.insert(DEFAULT.to_owned(), Approve::Ask);
+        }
+    }
+}
+
 /// Continues a session in another mode. What its sandbox has of its own is kept, unless the mode has none.
 pub(crate) fn change_mode(
     definition: &mut AgentDefinition,
@@ -103,8 +124,7 @@ pub(crate) fn change_mode(
     } else if definition.sandbox.as_ref().is_none_or(Sandbox::is_off) {
         limit_files(definition, SandboxMode::Workspace);
     }
-    // The new mode replaces what was chosen for all tools before.
-    definition.approval.remove("default");
+    drop_defaults(definition);
     definition.mode = Some(mode);
     Ok(())
 }
@@ -213,6 +233,20 @@ mod tests {
         file.mode = Some(AgentMode::Ask);
         change_sandbox(&mut file, SandboxMode::Off);
         assert_eq!(file.mode, Some(AgentMode::Ask));
+    }
+
+    #[test]
+    fn a_mode_that_a_person_names_replaces_what_a_file_says_about_all_tools() {
+        let mut file = definition(
+            "[approval]\ndefault = \"auto\"\nshell = \"auto\"\n[[sub_agent]]\nname = \"a\"\ndescription = \"x\"\n\
+             [sub_agent.agent.approval]\ndefault = \"auto\"\n[[sub_agent]]\nname = \"b\"\ndescription = \"x\"\n\
+             [sub_agent.agent.approval]\ndefault = \"ask\"\n",
+        );
+        drop_defaults(&mut file);
+        assert_eq!(file.approval.keys().collect::<Vec<_>>(), ["shell"]);
+        let of_agents = file.sub_agents.iter().map(|sub_agent| &sub_agent.agent.as_ref().unwrap().approval);
+        let defaults: Vec<_> = of_agents.map(|approval| approval.get(DEFAULT)).collect();
+        assert_eq!(defaults, [None, Some(&Approve::Ask)]);
     }
 
     #[test]

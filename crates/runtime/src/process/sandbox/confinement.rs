@@ -79,7 +79,13 @@ impl Confinement {
             root.map(Path::to_owned).into_iter().chain(sandbox.read.iter().cloned()).collect();
         // The agent works in the workspace, so nothing there is hidden, and neither is what was allowed by its path.
         let is_outside = |path: &&PathBuf| !readable.iter().any(|root| path.starts_with(root));
-        let hidden = sandbox.hide.iter().filter(is_outside).cloned().collect();
+        // The store is hidden with the places of secrets, wherever it is, unless its directory holds such places itself, as
+        // the home directory does.
+        let is_own = |own: &&Path| {
+            !sandbox.hide.is_empty() && !sandbox.hide.iter().any(|hidden| hidden.starts_with(own))
+        };
+        let own = own.filter(is_own).map(Path::to_owned);
+        let hidden = sandbox.hide.iter().chain(&own).filter(is_outside).cloned().collect();
         let Sandbox { network, terminals, .. } = *sandbox;
         let sockets = support.sockets(sandbox);
         let namespaces = true;
