@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use serde_json::{Value, json};
 
 use crate::pty::Pty;
-use crate::sandbox::{is_unsupported, shell};
-use crate::stage::{Stage, last_line, scripted};
+use crate::sandbox::{self, is_unsupported, shell};
+use crate::stage::{Stage, last_line, run_as_ordinary_user, scripted};
 
 fn write_file(path: &str) -> Value {
     json!({"name": "write_file", "arguments": {"path": path, "text": "mended\n"}})
@@ -218,4 +218,20 @@ fn the_first_line_of_a_run_says_what_is_protected() {
     assert_eq!(terminal.finish().0, Some(0));
     let doctor = stage.run(&["doctor"]);
     assert!(doctor.output.contains(line), "{doctor:?}");
+}
+
+/// The other defaults of the page do not depend on the user, or are tried for an ordinary one with every kind of process.
+#[test]
+fn the_defaults_hold_for_an_ordinary_user() {
+    run_as_ordinary_user(&[
+        sandbox::commands_write_only_in_the_workspace_by_default,
+        sandbox::commands_have_no_network_and_read_no_secrets_by_default,
+        sandbox::a_command_that_needs_more_waits_for_a_person_and_then_has_it,
+        auto_asks_nothing_about_what_stays_inside,
+        auto_asks_about_tools_that_reach_outside,
+        a_rule_allows_a_command_with_the_rights_that_it_names,
+        a_project_widens_no_right,
+        plan_changes_nothing,
+        ask_shows_each_change_and_each_command_first,
+    ]);
 }

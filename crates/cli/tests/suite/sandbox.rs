@@ -39,7 +39,7 @@ const WRITES: &str =
     "echo out > ../outside.txt; echo in > inside.txt; test -n \"$TMPDIR\" && echo tmp > \"$TMPDIR/x\"";
 
 #[test]
-fn commands_write_only_in_the_workspace_by_default() {
+pub(crate) fn commands_write_only_in_the_workspace_by_default() {
     if is_unsupported() {
         return;
     }
@@ -54,7 +54,7 @@ fn commands_write_only_in_the_workspace_by_default() {
 }
 
 #[test]
-fn commands_have_no_network_and_read_no_secrets_by_default() {
+pub(crate) fn commands_have_no_network_and_read_no_secrets_by_default() {
     if is_unsupported() {
         return;
     }
@@ -98,7 +98,7 @@ fn commands_read_neither_the_store_nor_the_state_wherever_they_are() {
 }
 
 #[test]
-fn a_command_that_needs_more_waits_for_a_person_and_then_has_it() {
+pub(crate) fn a_command_that_needs_more_waits_for_a_person_and_then_has_it() {
     if is_unsupported() {
         return;
     }

@@ -1,5 +1,6 @@
 //! A directory with files and a store, in which the command is run.
 
+use std::cell::Cell;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -23,6 +24,20 @@ pub(crate) struct Stage {
 /// An ordinary user.
 const NOBODY: u32 = 65_534;
 
+thread_local! {
+    /// Whether confined stages belong to an ordinary user.
+    static ARE_ORDINARY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs tests again, whose confined stages belong to an ordinary user. Only the superuser can do that.
+pub(crate) fn run_as_ordinary_user(tests: &[fn()]) {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    ARE_ORDINARY.set(true);
+    tests.iter().for_each(|test| test());
+}
+
 impl Stage {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
@@ -38,7 +53,8 @@ impl Stage {
     /// A stage whose agents run commands in the default sandbox. On others the sandbox is off, so that
     /// commands can leave marks beside the workspace.
     pub(crate) fn confined() -> Self {
-        Self { is_confined: true, ..Self::new() }
+        let stage = Self { is_confined: true, ..Self::new() };
+        if ARE_ORDINARY.get() { stage.of_ordinary_user() } else { stage }
     }
 
     /// A stage in the same directory, with other variables.
