@@ -343,11 +343,12 @@ impl AgentDefinition {
         Problem { key, message: with_causes(error) }
     }
 
-    /// Creates a definition that holds only a model.
+    /// Creates a definition that holds only a model, and the default rights.
     pub fn of_model(name: &str) -> Result<Self, AgentFileError> {
         let model: ModelName = name.parse().map_err(|error| Problem::new(["model"], error))?;
         let mut definition = Self::default();
         definition.set_model(model)?;
+        definition.complete_rights();
         Ok(definition)
     }
 

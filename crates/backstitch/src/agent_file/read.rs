@@ -72,12 +72,15 @@ impl AgentFile {
 }
 
 impl AgentDefinition {
-    /// Reads a file, and the files that it refers to.
+    /// Reads a file, and the files that it refers to. What the file leaves open about rights is set: the mode, which is
+    /// [`Auto`](crate::mode::AgentMode::Auto), and the sandbox of commands. [`AgentFile::read`] returns only what the file says.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, AgentFileError> {
-        AgentFile::read(path).map(|file| file.definition)
+        let mut definition = AgentFile::read(path)?.definition;
+        definition.complete_rights();
+        Ok(definition)
     }
 
-    /// Parses a text. Paths are relative to the current directory.
+    /// Parses a text. Paths are relative to the current directory, and rights are set as [`read`](Self::read) does.
     pub fn from_toml(text: &str) -> Result<Self, AgentFileError> {
         let source = TomlSource { file: None, text };
         let mut definition = parse_definition(&source)?;
@@ -86,6 +89,7 @@ impl AgentDefinition {
             .and_then(|()| definition.check())
             .and_then(|()| definition.check_models(&[]))
             .map_err(|error| source.located(error))?;
+        definition.complete_rights();
         Ok(definition)
     }
 

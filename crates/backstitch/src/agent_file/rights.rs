@@ -3,12 +3,14 @@
 //!
 //! Everything that asks about trust or shows an agent prints the same lines, so that nothing is left out in one of them.
 
+use backstitch_runtime::probe;
 use serde_json::Value;
 
 use super::definition::{AgentDefinition, Approve};
 use crate::journal::Effect;
-use crate::mode::AgentMode;
+use crate::mode::{AgentMode, RightsChoice};
 use crate::ports::Sandbox;
+use crate::tools::hide_places;
 
 impl AgentDefinition {
     /// Describes what the agent may do, a line for each right.
@@ -67,6 +69,33 @@ impl AgentDefinition {
             lines.extend(agent.rights().into_iter().map(|line| format!("sub-agent {}: {line}", agent.name)));
         }
         lines
+    }
+
+    /// Sets the rights that a file leaves open, as the command does for a new session: commands have no network and cannot
+    /// read the places of secrets, and what leaves their sandbox is asked about. Where the system cannot confine commands,
+    /// an agent that has some asks about everything.
+    pub(super) fn complete_rights(&mut self) {
+        let has_commands = self.tool_names().map_or(true, |names| names.iter().any(|name| name == "shell"))
+            || !self.command_tools.is_empty()
+            || self.engine.is_some();
+        let choice = RightsChoice {
+            mode: self.mode,
+            sandbox: self.sandbox.as_ref().map(|sandbox| sandbox.mode),
+            asks: self.approval.get("default").map(|approve| *approve == Approve::Ask),
+            ..RightsChoice::default()
+        };
+        let mode = choice.resolve(!has_commands || probe().limits_files()).mode;
+        let network = self.engine.is_some();
+        let sandbox = self.sandbox.get_or_insert_with(|| match mode {
+            AgentMode::Full => Sandbox::off(),
+            // The stricter one of `plan` follows from the mode.
+            AgentMode::Plan | AgentMode::Ask | AgentMode::Auto => {
+                Sandbox { network, ..AgentMode::Auto.sandbox() }
+            }
+        });
+        hide_places(sandbox);
+        self.mode = Some(mode);
+        self.complete_sandbox();
     }
 
     /// Returns the limits of the agent's commands, in its mode.

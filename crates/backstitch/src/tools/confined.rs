@@ -1,6 +1,8 @@
 //! Processes of tools in a sandbox: how they are started, and their description for the model.
 
-use backstitch_runtime::probe;
+use std::path::PathBuf;
+
+use backstitch_runtime::{hide_secrets, probe};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -84,6 +86,17 @@ pub(crate) fn command_limit(sandbox: &Sandbox) -> Option<CommandLimit> {
         SandboxMode::ReadOnly if is_kept_inside => Some(CommandLimit::Nothing),
         SandboxMode::Workspace | SandboxMode::ReadOnly => Some(CommandLimit::Workspace),
     }
+}
+
+/// Hides the places of secrets of this user, and the stores, which may be elsewhere. A sandbox that is off hides nothing.
+pub(crate) fn hide_places(sandbox: &mut Sandbox) {
+    if sandbox.is_off() {
+        return;
+    }
+    #[cfg(feature = "store")]
+    sandbox.hide.extend(crate::stores::state_directory().ok());
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    hide_secrets(sandbox, home.as_deref());
 }
 
 /// Describes a sandbox to the model, as sentences that follow others. Empty if there is none.

@@ -33,7 +33,8 @@ mod write;
 
 #[cfg(feature = "agent-file")]
 pub(crate) use confined::{
-    CommandOutcome, command_limit, description as sandbox_description, effect_within, run_confined,
+    CommandOutcome, command_limit, description as sandbox_description, effect_within, hide_places,
+    run_confined,
 };
 #[cfg(feature = "agent-file")]
 pub(crate) use files::Files;

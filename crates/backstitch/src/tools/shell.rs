@@ -15,7 +15,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::confined::{CommandOutcome, command_limit, description, effect_within, run_confined};
+use super::confined::{CommandOutcome, command_limit, description, effect_within, hide_places, run_confined};
 use super::files::Files;
 use crate::journal::Effect;
 use crate::mode::AgentMode;
@@ -77,10 +77,7 @@ impl Shell {
     pub fn of_mode(mode: AgentMode) -> Self {
         let mut sandbox = mode.sandbox();
         if mode.hides_secrets() {
-            let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
-            // The stores may be elsewhere.
-            sandbox.hide.extend(crate::stores::state_directory().ok());
-            backstitch_runtime::hide_secrets(&mut sandbox, home.as_deref());
+            hide_places(&mut sandbox);
         }
         Self {
             effect: Effect::External,

@@ -133,16 +133,22 @@ fn a_recorded_definition_is_complete_and_holds_no_secret() {
     let recorded = built.agent.definition.clone();
     assert!(!recorded.to_string().contains("hunter2"));
     assert_eq!(AgentDefinition::from_recorded(&recorded).unwrap(), definition);
-    // Defaults are not recorded.
-    let smallest = AgentDefinition::from_toml("model = 'openai:m'").unwrap().to_recorded();
+    // Defaults are not recorded, except for rights.
+    let mut smallest = AgentDefinition::from_toml("model = 'openai:m'").unwrap().to_recorded();
+    let fields = smallest.as_object_mut().unwrap();
+    assert!(fields.remove("mode").is_some() && fields.remove("sandbox").is_some());
     let expected = json!({"v": 1, "ns": "agent", "name": "agent", "model": "openai:m", "tools": "all"});
     assert_eq!(smallest, expected);
 }
 
 #[test]
 fn a_sandbox_is_a_name_or_a_table() {
-    let sandbox = |text: &str| AgentDefinition::from_toml(text).unwrap().sandbox;
-    assert_eq!(sandbox(""), None);
+    let sandbox = |text: &str| {
+        let sandbox = AgentDefinition::from_toml(text).unwrap().sandbox;
+        sandbox.map(|sandbox| Sandbox { hide: Vec::new(), ..sandbox })
+    };
+    assert_eq!(sandbox(""), Some(Sandbox::workspace().without_network()));
+    assert_eq!(sandbox("mode = 'full'"), Some(Sandbox::off()));
     assert_eq!(sandbox("sandbox = 'read-only'"), Some(Sandbox::read_only().without_network()));
     assert_eq!(sandbox("[sandbox]\nnetwork = true"), Some(Sandbox::workspace()));
     let home = std::path::PathBuf::from(std::env::var_os("HOME").unwrap());
@@ -168,6 +174,11 @@ fn a_file_has_a_mode_and_sessions_without_one_keep_their_meaning() {
     let limit = if is_enforced { CommandLimit::Nothing } else { CommandLimit::Workspace };
     assert_eq!(agent.tools.get("shell").unwrap().spec.commands, Some(limit));
     assert_eq!(agent.tools.get("write_file").unwrap().spec.approval, Approval::Waived);
+    // A file that names no rights has those of the command.
+    let plain = AgentDefinition::from_toml("model = 'openai:m'").unwrap();
+    assert_eq!(plain.mode, Some(AgentMode::default_of(backstitch::host::probe().limits_files())));
+    assert!(plain.sandbox.as_ref().is_some_and(|sandbox| !sandbox.network && !sandbox.hide.is_empty()));
+    assert!(build(&plain).tools.get("shell").unwrap().spec.commands.is_some());
     // A sandbox that was recorded before there were modes has the network, and nothing more is asked about.
     let recorded = json!({"v": 1, "model": "openai:m", "sandbox": "workspace"});
     let old = AgentDefinition::from_recorded(&recorded).unwrap();
