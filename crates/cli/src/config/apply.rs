@@ -35,12 +35,6 @@ impl Config {
         }
         let has_engine = definition.engine.is_some();
         definition.sandbox = definition.sandbox.take().or_else(|| self.sandbox(has_engine));
-        // What the user hides is hidden from every agent.
-        if let Some(limits) = definition.sandbox.as_mut().filter(|limits| !limits.is_off()) {
-            let hidden =
-                self.layers().flat_map(|layer| layer.settings.sandbox.iter().flat_map(|own| &own.hide));
-            limits.hide.extend(hidden.cloned());
-        }
         definition.max_turns = definition.max_turns.or_else(|| self.strongest(|settings| settings.max_turns));
         definition.deadline = definition.deadline.or_else(|| self.strongest(|settings| settings.deadline));
         definition.retry = definition.retry.or_else(|| self.strongest(|settings| settings.retry));
@@ -61,6 +55,11 @@ impl Config {
             sandbox.network = network.unwrap_or(has_engine);
         }
         Some(sandbox)
+    }
+
+    /// Returns what the user hides from the commands of every agent.
+    pub(crate) fn hidden(&self) -> impl Iterator<Item = &PathBuf> {
+        self.layers().flat_map(|layer| &layer.settings.sandbox).flat_map(|own| &own.hide)
     }
 
     /// Returns the settings about approvals: of the user, and of a project, which can only ask for more of them.
@@ -207,6 +206,8 @@ mod tests {
         assert!(!has_network(&config, false) && has_network(&config, true));
         config.user.settings.network = Some(true);
         assert!(has_network(&config, false));
+        config.user.settings.sandbox = Some(Sandbox::workspace().hide("/vault"));
+        assert_eq!(config.hidden().collect::<Vec<_>>(), [&PathBuf::from("/vault")]);
         assert_eq!(config.rights().network, Some(true));
     }
 

@@ -6,7 +6,7 @@ use backstitch::ports::Sandbox;
 use backstitch::stores::state_directory;
 
 use crate::common::Common;
-use crate::config::{user_directory, user_file};
+use crate::config::{Config, user_directory, user_file};
 use crate::usage::Usage;
 
 /// Resolves the paths of a sandbox for a new session, hides the places of secrets, and compares it with what the system
@@ -17,7 +17,7 @@ pub(crate) fn begin(
     sandbox: &mut Sandbox,
     (is_default, asks): (bool, bool),
 ) -> Result<(), Usage> {
-    hide_secrets(sandbox);
+    hide_secrets(&common.config, sandbox);
     match backstitch::host::probe().missing(sandbox) {
         Some(missing) if !is_default => {
             return Err(Usage(format!(
@@ -44,12 +44,13 @@ pub(crate) fn begin(
     Ok(())
 }
 
-/// Hides the places of secrets of this user, and the settings, the trust and the stores of the command, which may be
-/// elsewhere than in the home directory.
-pub(crate) fn hide_secrets(sandbox: &mut Sandbox) {
+/// Hides the places of secrets of this user, what the settings hide from every agent, and the settings, the trust and the
+/// stores of the command, which may be elsewhere than in the home directory.
+pub(crate) fn hide_secrets(config: &Config, sandbox: &mut Sandbox) {
     if sandbox.is_off() {
         return;
     }
+    sandbox.hide.extend(config.hidden().cloned());
     sandbox.hide.extend(user_directory().into_iter().chain(user_file()).chain(state_directory().ok()));
     let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     backstitch::host::hide_secrets(sandbox, home.as_deref());

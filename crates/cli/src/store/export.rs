@@ -153,7 +153,7 @@ impl Import {
         let common = &common.naming(&place.address);
         let rights = common.config.rights().resolve(backstitch::host::probe().limits_files());
         let mut sandbox = common.config.sandbox(false).unwrap_or_else(|| AgentMode::Auto.sandbox());
-        hide_secrets(&mut sandbox);
+        hide_secrets(&common.config, &mut sandbox);
         let options = ImportOptions { workspace: self.workspace.clone(), sandbox, mode: rights.mode };
         let mut lines = TransferLines::new();
         let imported = place.runtime.import(&bundle, options, &mut |step| lines.report(step)).await;

@@ -258,7 +258,7 @@ impl DrivenSession {
             is_other = true;
         }
         if let Some(files) = sandbox {
-            change_sandbox(&mut definition, files);
+            change_sandbox(&common.config, &mut definition, files);
             is_other = true;
         }
         // Limits of flags apply to an evaluation that starts now; a resumed one receives them in its resume

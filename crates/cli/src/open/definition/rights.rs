@@ -121,8 +121,15 @@ pub(crate) fn change_mode(
     if mode == AgentMode::Full {
         full::confirm(common, directory)?;
         definition.sandbox = Some(Sandbox::off());
-    } else if definition.sandbox.as_ref().is_none_or(Sandbox::is_off) {
-        limit_files(definition, SandboxMode::Workspace);
+    } else {
+        let own = definition.sandbox.as_ref().filter(|sandbox| !sandbox.is_off());
+        let files = own.map_or(SandboxMode::Workspace, |sandbox| sandbox.mode);
+        let is_old = definition.mode.is_none();
+        if let Some(sandbox) = definition.sandbox.as_mut().filter(|_| is_old) {
+            // Nobody chose the network of a session from before there were modes.
+            sandbox.network = false;
+        }
+        limit_files(&common.config, definition, files);
     }
     drop_defaults(definition);
     definition.mode = Some(mode);
@@ -131,8 +138,8 @@ pub(crate) fn change_mode(
 
 /// Continues a session with other files that its commands may write. Without a sandbox, nothing is asked about, unless the
 /// session asks about everything.
-pub(crate) fn change_sandbox(definition: &mut AgentDefinition, files: SandboxMode) {
-    limit_files(definition, files);
+pub(crate) fn change_sandbox(config: &Config, definition: &mut AgentDefinition, files: SandboxMode) {
+    limit_files(config, definition, files);
     definition.mode = match (definition.mode, files) {
         (Some(AgentMode::Auto), SandboxMode::Off) => Some(AgentMode::Full),
         (Some(AgentMode::Full), SandboxMode::Workspace | SandboxMode::ReadOnly) => Some(AgentMode::Auto),
@@ -141,7 +148,7 @@ pub(crate) fn change_sandbox(definition: &mut AgentDefinition, files: SandboxMod
 }
 
 /// Sets the files that commands may write. Other limits are kept; without any, they are those of the mode `auto`.
-fn limit_files(definition: &mut AgentDefinition, files: SandboxMode) {
+fn limit_files(config: &Config, definition: &mut AgentDefinition, files: SandboxMode) {
     let own = definition.sandbox.take().filter(|sandbox| !sandbox.is_off());
     let mut sandbox = match (files, own) {
         (SandboxMode::Off, _) => Sandbox::off(),
@@ -151,7 +158,7 @@ fn limit_files(definition: &mut AgentDefinition, files: SandboxMode) {
     if definition.engine.is_some() && !sandbox.is_off() {
         sandbox.network = true;
     }
-    confinement::hide_secrets(&mut sandbox);
+    confinement::hide_secrets(config, &mut sandbox);
     definition.sandbox = Some(sandbox);
     definition.complete_sandbox();
 }
@@ -223,15 +230,16 @@ mod tests {
 
     #[test]
     fn a_session_without_a_sandbox_is_in_full_and_one_with_it_is_not() {
+        let config = Config::default();
         let mut file = definition("mode = \"auto\"\nsandbox = { network = true }");
-        change_sandbox(&mut file, SandboxMode::Off);
+        change_sandbox(&config, &mut file, SandboxMode::Off);
         assert_eq!((file.mode, file.command_limits()), (Some(AgentMode::Full), Sandbox::off()));
-        change_sandbox(&mut file, SandboxMode::ReadOnly);
+        change_sandbox(&config, &mut file, SandboxMode::ReadOnly);
         let sandbox = file.command_limits();
         assert_eq!((file.mode, sandbox.mode), (Some(AgentMode::Auto), SandboxMode::ReadOnly));
         assert!(!sandbox.network && sandbox.keeps_effects_inside());
         file.mode = Some(AgentMode::Ask);
-        change_sandbox(&mut file, SandboxMode::Off);
+        change_sandbox(&config, &mut file, SandboxMode::Off);
         assert_eq!(file.mode, Some(AgentMode::Ask));
     }
 
