@@ -84,7 +84,7 @@ impl AgentDefinition {
             asks: self.approval.get("default").map(|approve| *approve == Approve::Ask),
             ..RightsChoice::default()
         };
-        let mode = choice.resolve(!has_commands || probe().limits_files()).mode;
+        let mode = choice.resolve(!has_commands || probe().confines()).mode;
         let network = self.engine.is_some();
         let sandbox = self.sandbox.get_or_insert_with(|| match mode {
             AgentMode::Full => Sandbox::off(),

@@ -176,7 +176,7 @@ fn a_file_has_a_mode_and_sessions_without_one_keep_their_meaning() {
     assert_eq!(agent.tools.get("write_file").unwrap().spec.approval, Approval::Waived);
     // A file that names no rights has those of the command.
     let plain = AgentDefinition::from_toml("model = 'openai:m'").unwrap();
-    assert_eq!(plain.mode, Some(AgentMode::default_of(backstitch::host::probe().limits_files())));
+    assert_eq!(plain.mode, Some(AgentMode::default_of(backstitch::host::probe().confines())));
     assert!(plain.sandbox.as_ref().is_some_and(|sandbox| !sandbox.network && !sandbox.hide.is_empty()));
     assert!(build(&plain).tools.get("shell").unwrap().spec.commands.is_some());
     // A sandbox that was recorded before there were modes has the network, and nothing more is asked about.

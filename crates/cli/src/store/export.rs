@@ -151,7 +151,7 @@ impl Import {
             self.workspace.as_deref(),
         )?;
         let common = &common.naming(&place.address);
-        let rights = common.config.rights().resolve(backstitch::host::probe().limits_files());
+        let rights = common.config.rights().resolve(backstitch::host::probe().confines());
         let mut sandbox = common.config.sandbox(false).unwrap_or_else(|| AgentMode::Auto.sandbox());
         hide_secrets(&common.config, &mut sandbox);
         let options = ImportOptions { workspace: self.workspace.clone(), sandbox, mode: rights.mode };

@@ -115,6 +115,13 @@ fn where_files_cannot_be_limited_a_person_is_asked_by_default() {
         is_asked && errors.contains("no Landlock") && errors.contains("you are asked before"),
         "{errors}"
     );
+    let (is_asked, errors) = asked(&["--verbose"], "", "");
+    let line = "mode ask: commands can read and write every file of this user, because the system has no Landlock";
+    assert!(is_asked && errors.contains(line), "the first line does not promise what is not there: {errors}");
+    // Without seccomp, nothing refuses the network.
+    let (stage, model) = with_calls(&["echo ran > ran.txt"]);
+    let ran = run_without(&[SECCOMP], &stage, &["run", "Do it", "--model", &model]);
+    assert_eq!((ran.status.code(), stage.file("ran.txt")), (Some(3), None), "{ran:?}");
     // What was chosen holds.
     for (more, agent, settings) in [
         (&["--approve", "auto"][..], "", ""),

@@ -96,6 +96,23 @@ impl RightsChoice {
     }
 }
 
+impl AgentRights {
+    /// Describes the rights on a system that does not enforce all of the sandbox. `missing` says what it does not enforce.
+    pub fn unenforced(&self, missing: &str) -> String {
+        format!("mode {}: {missing}; {}", self.mode, questions(self.mode))
+    }
+}
+
+/// Says what a person is asked about in a mode.
+fn questions(mode: AgentMode) -> &'static str {
+    match mode {
+        AgentMode::Plan => "calls that change something are refused",
+        AgentMode::Ask => "you are asked before each change and each command",
+        AgentMode::Auto => "you are asked before what leaves the sandbox",
+        AgentMode::Full => "nothing is asked",
+    }
+}
+
 /// The first line of a run: the mode, and what it protects.
 impl fmt::Display for AgentRights {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -114,12 +131,7 @@ impl fmt::Display for AgentRights {
                 formatter.write_str(", and read no secrets of the home directory")?;
             }
         }
-        formatter.write_str(match mode {
-            AgentMode::Plan => "; calls that change something are refused",
-            AgentMode::Ask => "; you are asked before each change and each command",
-            AgentMode::Auto => "; you are asked before what leaves the sandbox",
-            AgentMode::Full => "; nothing is asked",
-        })
+        write!(formatter, "; {}", questions(*mode))
     }
 }
 
@@ -194,6 +206,11 @@ mod tests {
             let line = RightsChoice { mode: Some(mode), ..RightsChoice::default() }.resolve(true).to_string();
             assert!(words.iter().all(|word| line.contains(word)), "{line}");
         }
+        let line = RightsChoice::default().resolve(false).unenforced("commands can write every file");
+        assert_eq!(
+            line,
+            "mode ask: commands can write every file; you are asked before each change and each command"
+        );
         let open = choice(None, None, Some(true), None).resolve(true).to_string();
         assert!(open.contains("with a network"), "{open}");
         let bare = choice(None, Some(SandboxMode::Off), None, Some(true)).resolve(true).to_string();

@@ -44,7 +44,7 @@ impl Agent {
             ModeChoice::Set(mode) => mode,
             ModeChoice::ByTools => {
                 let has_commands = self.tools.iter().any(|tool| tool.spec.commands.is_some());
-                has_commands.then(|| AgentMode::default_of(probe().limits_files()))
+                has_commands.then(|| AgentMode::default_of(probe().confines()))
             }
         }
     }

@@ -94,7 +94,7 @@ fn sandbox_of(definition: &AgentDefinition, chosen: &RightsChoice, rights: &Agen
 
 /// Whether the system can confine commands.
 fn confines() -> bool {
-    backstitch::host::probe().limits_files()
+    backstitch::host::probe().confines()
 }
 
 /// Removes what a definition says about the calls of all tools, because a person names a mode. Sub-agents keep their
@@ -166,7 +166,10 @@ fn limit_files(config: &Config, definition: &mut AgentDefinition, files: Sandbox
 /// Describes what protects a session, as the first line of a run. `None` for one that was recorded before there were modes.
 pub(crate) fn first_line(definition: &AgentDefinition) -> Option<String> {
     let rights = AgentRights { mode: definition.mode?, sandbox: definition.command_limits() };
-    let mut line = rights.to_string();
+    let mut line = match backstitch::host::probe().missing(&rights.sandbox) {
+        Some(missing) => rights.unenforced(&missing),
+        None => rights.to_string(),
+    };
     if let Some(engine) = &definition.engine {
         line.push_str(&format!("; {} works with its own tools and the network", engine.name));
     }
@@ -261,7 +264,9 @@ mod tests {
     fn the_first_line_is_about_sessions_with_a_mode() {
         let mut file = definition("mode = \"plan\"\nsandbox = \"workspace\"");
         let line = first_line(&file).unwrap();
-        assert!(line.starts_with("mode plan: commands write nothing, without a network"), "{line}");
+        let is_enforced = backstitch::host::probe().enforces(&file.command_limits());
+        let begin = if is_enforced { "commands write nothing, without a network" } else { "commands can" };
+        assert!(line.starts_with(&format!("mode plan: {begin}")), "{line}");
         file.mode = None;
         assert_eq!(first_line(&file), None);
     }

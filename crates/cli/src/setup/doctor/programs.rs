@@ -57,11 +57,13 @@ pub(super) fn sandbox() -> Finding {
         };
         return Finding::fine("sandbox", format!("{support}; {sockets}; {}", default_line(true)));
     }
-    if support.limits_files() {
-        return Finding::notice("sandbox", support.to_string(), missing.unwrap_or_default());
+    let missing = missing.unwrap_or_default();
+    if support.confines() {
+        return Finding::notice("sandbox", support.to_string(), missing);
     }
-    let advice = "the kernel cannot confine commands of agents, so new sessions ask you before each change and each command; \
-                  `--approve auto` does not ask";
+    let advice = format!(
+        "{missing}; so new sessions ask you before each change and each command, and `--approve auto` does not ask"
+    );
     Finding::notice("sandbox", support.to_string(), advice)
 }
 

@@ -32,6 +32,12 @@ impl SandboxSupport {
         self.landlock >= USABLE
     }
 
+    /// Returns whether commands can be confined: their files, their network and their sockets. Where they cannot, the
+    /// default is to ask about each of them.
+    pub fn confines(self) -> bool {
+        self.limits_files() && self.seccomp
+    }
+
     /// Returns whether sockets inside of the workspace can be told from others.
     pub fn distinguishes_sockets(self) -> bool {
         self.landlock >= DISTINGUISHES_SOCKETS
