@@ -27,9 +27,10 @@ fn replies() -> Value {
     ])
 }
 
-/// Waits for an empty prompt.
+/// Waits for an empty prompt. It may name a mode.
 pub(crate) fn prompt(terminal: &Pty) {
-    wait_until("the prompt", || terminal.screen().trim_end().ends_with("\n>"));
+    let is_prompt = |line: &str| matches!(line, ">" | "plan>" | "ask>" | "full>");
+    wait_until("the prompt", || terminal.screen().trim_end().lines().last().is_some_and(is_prompt));
 }
 
 /// Types a line at the prompt, and waits for its effect and the next prompt.

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::chat;
 use crate::model::{MODEL, Model, Said};
 use crate::pty::Pty;
 use crate::stage::{Stage, as_slices, text_of, wait_until};
@@ -101,11 +102,11 @@ fn a_conversation_of_300_turns_does_not_fail() {
     let terminal =
         Pty::start(&stage, &["chat", "--model", &name, "--base-url", &model.url, "--tools", "none"], 100, 30);
     for turn in 1..=TURNS {
-        wait_until("the prompt", || terminal.screen().trim_end().ends_with("\n>"));
+        chat::prompt(&terminal);
         terminal.send(&format!("Message {turn}\r"));
         wait_until("the answer", || terminal.screen().contains(&format!("turn {turn}")));
     }
-    wait_until("the prompt", || terminal.screen().trim_end().ends_with("\n>"));
+    chat::prompt(&terminal);
     assert!(terminal.screen().contains("older results not shown"), "{}", terminal.screen());
     terminal.send("\u{4}");
     assert_eq!(terminal.finish().0, Some(0));

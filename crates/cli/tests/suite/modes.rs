@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 
+use crate::chat;
 use crate::pty::Pty;
 use crate::sandbox::{self, is_unsupported, shell};
 use crate::stage::{Stage, last_line, run_as_ordinary_user, scripted};
@@ -127,6 +128,35 @@ fn a_change_of_the_mode_is_recorded_and_holds() {
     // The second call is not asked about any more.
     stage.run(&["resume"]).worked_quietly();
     assert!(stage.file("one.txt").is_some() && stage.file("two.txt").is_some());
+}
+
+/// Shift-Tab.
+const NEXT_MODE: &str = "\u{1b}[Z";
+
+#[test]
+fn a_key_leads_to_the_next_mode_and_keeps_what_was_typed() {
+    if is_unsupported() {
+        return;
+    }
+    let stage = Stage::confined();
+    let model = calling(&stage, &[write_file("written.txt")]);
+    let terminal = Pty::start(&stage, &["chat", "--model", &model], 200, 40);
+    chat::prompt(&terminal);
+    terminal.send(&format!("Do{NEXT_MODE}"));
+    terminal.wait_for("plan> Do");
+    terminal.send(NEXT_MODE);
+    terminal.wait_for("ask> Do");
+    // After `auto` comes `plan`, and never `full`.
+    terminal.send(NEXT_MODE);
+    terminal.wait_for_times("> Do", 4);
+    terminal.send(NEXT_MODE);
+    terminal.wait_for_times("plan> Do", 2);
+    terminal.send(" it\r");
+    terminal.wait_for("Done.");
+    chat::prompt(&terminal);
+    terminal.send("\u{4}");
+    assert_eq!(terminal.finish().0, Some(0));
+    assert_eq!(stage.file("written.txt"), None);
 }
 
 #[test]

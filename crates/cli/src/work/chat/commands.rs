@@ -203,6 +203,11 @@ impl Conversation {
                 return Ok(());
             }
         };
+        self.show_mode(mode).await
+    }
+
+    /// Continues in another mode, and prints what it protects.
+    pub(super) async fn show_mode(&mut self, mode: AgentMode) -> anyhow::Result<()> {
         self.set_mode(mode).await?;
         first_line(&self.definition).iter().for_each(|line| println!("{line}"));
         Ok(())

@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use backstitch::agent_file::{AgentDefinition, BuiltAgent};
 use backstitch::id::SessionId;
 use backstitch::journal::PauseReason;
+use backstitch::mode::AgentMode;
 use backstitch::ports::Workspace;
 use backstitch::view::JournalView;
 use backstitch::{DriveOutcome, Run};
@@ -116,15 +117,31 @@ impl Conversation {
             explain(&self.common, &view, &waits).iter().for_each(|line| eprintln!("{line}"));
         }
         eprintln!("The last turn has not ended.");
-        match prompt.read("Resume it now? [Y/n] ").await? {
+        match prompt.read("Resume it now? [Y/n] ", "").await? {
             TypedLine::Text(text) if is_yes(&text) => Ok(self.resume().await),
-            TypedLine::Text(_) | TypedLine::Interrupted => {
+            TypedLine::Text(_) | TypedLine::NextMode(_) | TypedLine::Interrupted => {
                 eprintln!("`/resume` continues it later; a message ends it and asks something else.");
                 Ok(Flow::Continue)
             }
             TypedLine::End => Ok(Flow::Leave),
             TypedLine::Signal => Ok(Flow::Stopped),
         }
+    }
+
+    /// Returns the prompt. It names every mode but the default one.
+    pub(super) fn prompt_text(&self) -> String {
+        match self.definition.mode {
+            None | Some(AgentMode::Auto) => "> ".to_owned(),
+            Some(mode) => format!("{mode}> "),
+        }
+    }
+
+    /// Continues in the next mode, which is never `full`. An engine has no `plan`.
+    pub(super) async fn enter_next_mode(&mut self) -> Flow {
+        let next = self.definition.mode.map_or(AgentMode::Plan, AgentMode::successor);
+        let is_refused = next == AgentMode::Plan && self.definition.engine.is_some();
+        let done = self.show_mode(if is_refused { AgentMode::Ask } else { next }).await;
+        self.report_failure(done.map(|()| Flow::Continue))
     }
 
     /// Handles a line: a command, or a message for the agent. Errors are printed, and the conversation

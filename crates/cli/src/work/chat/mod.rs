@@ -55,13 +55,17 @@ impl Chat {
         let mut prompt = Prompt::start()?;
         let mut conversation = Conversation::open(common, self.session.as_deref(), &self.agent).await?;
         let mut flow = conversation.greet(&mut prompt).await?;
-        let mut was_interrupted = false;
+        let (mut was_interrupted, mut begin) = (false, String::new());
         while matches!(flow, Flow::Continue) {
-            let line = prompt.read("> ").await?;
+            let line = prompt.read(&conversation.prompt_text(), &std::mem::take(&mut begin)).await?;
             let interrupted_before = std::mem::take(&mut was_interrupted);
             flow = match line {
                 TypedLine::Text(text) if text.trim().is_empty() => Flow::Continue,
                 TypedLine::Text(text) => conversation.handle(&text).await,
+                TypedLine::NextMode(text) => {
+                    begin = text;
+                    conversation.enter_next_mode().await
+                }
                 TypedLine::Interrupted if interrupted_before => Flow::Leave,
                 TypedLine::Interrupted => {
                     was_interrupted = true;

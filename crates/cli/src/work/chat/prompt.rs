@@ -1,11 +1,13 @@
 //! The prompt: editing of a line, history, completion.
 //!
 //! The editor runs on a thread of its own, so that a signal is noticed while it waits for a key. A message
-//! has several lines if it is pasted, or if a line ends with a backslash or Alt-Enter. The history is a file
-//! in the user's state directory that only the user can read; a conversation works without it.
+//! has several lines if it is pasted, or if a line ends with a backslash or Alt-Enter. Shift-Tab asks for the next mode, and
+//! keeps what was typed. The history is a file in the user's state directory that only the user can read; a
+//! conversation works without it.
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,7 +19,8 @@ use rustyline::error::ReadlineError;
 use rustyline::history::DefaultHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{
-    Cmd, CompletionType, Config, Editor, Helper, Highlighter, Hinter, KeyCode, KeyEvent, Modifiers,
+    Cmd, CompletionType, ConditionalEventHandler, Config, Editor, Event, EventContext, EventHandler, Helper,
+    Highlighter, Hinter, KeyCode, KeyEvent, Modifiers, RepeatCount,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -31,6 +34,8 @@ const REMEMBERED: usize = 1000;
 #[derive(Debug)]
 pub(super) enum TypedLine {
     Text(String),
+    /// Shift-Tab, with the text so far.
+    NextMode(String),
     /// Ctrl-C.
     Interrupted,
     /// Ctrl-D on an empty line, or the terminal is gone.
@@ -41,8 +46,9 @@ pub(super) enum TypedLine {
 
 /// The prompt of a conversation.
 pub(super) struct Prompt {
-    questions: mpsc::Sender<String>,
-    lines: UnboundedReceiver<rustyline::Result<String>>,
+    /// Each question, and the text to begin with.
+    questions: mpsc::Sender<(String, String)>,
+    lines: UnboundedReceiver<rustyline::Result<TypedLine>>,
     /// The settings of the terminal before the editor changes them.
     before: Option<Termios>,
 }
@@ -61,10 +67,10 @@ impl Prompt {
         Ok(Self { questions, lines, before })
     }
 
-    /// Reads a message.
-    pub(super) async fn read(&mut self, prompt: &str) -> anyhow::Result<TypedLine> {
+    /// Reads a message that begins with a text.
+    pub(super) async fn read(&mut self, prompt: &str, begin: &str) -> anyhow::Result<TypedLine> {
         let mut signals = Signals::listen().context("signals cannot be handled here")?;
-        if self.questions.send(prompt.to_owned()).is_err() {
+        if self.questions.send((prompt.to_owned(), begin.to_owned())).is_err() {
             return Ok(TypedLine::End);
         }
         loop {
@@ -80,7 +86,7 @@ impl Prompt {
                 }
             };
             return match line {
-                Some(Ok(text)) => Ok(TypedLine::Text(text)),
+                Some(Ok(line)) => Ok(line),
                 Some(Err(ReadlineError::Interrupted)) => Ok(TypedLine::Interrupted),
                 Some(Err(ReadlineError::Eof)) | None => Ok(TypedLine::End),
                 // The terminal was closed.
@@ -102,7 +108,19 @@ impl Prompt {
 struct LineEditor {
     editor: Editor<MessageHelper, DefaultHistory>,
     continued: Continuations,
+    mode_key: ModeKey,
     history: Option<PathBuf>,
+}
+
+/// The key for the next mode: it ends the line, and remembers why.
+#[derive(Clone, Default)]
+struct ModeKey(Arc<AtomicBool>);
+
+impl ConditionalEventHandler for ModeKey {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext<'_>) -> Option<Cmd> {
+        self.0.store(true, Ordering::Relaxed);
+        Some(Cmd::AcceptLine)
+    }
 }
 
 /// Input at each line that was continued by a backslash.
@@ -125,19 +143,31 @@ impl LineEditor {
         editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
         editor.bind_sequence(KeyEvent::new('\r', Modifiers::ALT), Cmd::Newline);
         editor.bind_sequence(KeyEvent::new('\n', Modifiers::ALT), Cmd::Newline);
+        let mode_key = ModeKey::default();
+        let handler = EventHandler::Conditional(Box::new(mode_key.clone()));
+        editor.bind_sequence(KeyEvent(KeyCode::BackTab, Modifiers::NONE), handler);
         // The history is a convenience: its errors are ignored.
         let history = input_history::create().ok();
         if let Some(path) = &history {
             let _ = editor.load_history(path);
         }
-        Ok(Self { editor, continued, history })
+        Ok(Self { editor, continued, mode_key, history })
     }
 
     /// Reads a line for each question, until the conversation ends.
-    fn answer(&mut self, asked: &mpsc::Receiver<String>, typed: &UnboundedSender<rustyline::Result<String>>) {
-        while let Ok(prompt) = asked.recv() {
-            let line = self.editor.readline(&prompt).map(|text| self.join_continued(text));
-            if let Ok(text) = &line
+    fn answer(
+        &mut self,
+        asked: &mpsc::Receiver<(String, String)>,
+        typed: &UnboundedSender<rustyline::Result<TypedLine>>,
+    ) {
+        while let Ok((prompt, begin)) = asked.recv() {
+            let text = self.editor.readline_with_initial(&prompt, (&begin, ""));
+            let is_next_mode = self.mode_key.0.swap(false, Ordering::Relaxed);
+            let line = text.map(|text| match (self.join_continued(text), is_next_mode) {
+                (text, true) => TypedLine::NextMode(text),
+                (text, false) => TypedLine::Text(text),
+            });
+            if let Ok(TypedLine::Text(text)) = &line
                 && !text.trim().is_empty()
             {
                 let _ = self.editor.add_history_entry(text.as_str());

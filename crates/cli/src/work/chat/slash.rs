@@ -60,6 +60,7 @@ pub(super) fn help() -> String {
     }
     text + "\n@PATH attaches a file or an image; write \\@ for a plain @.\n\
             Alt-Enter, or a backslash at the end of a line, continues the message on the next line.\n\
+            Shift-Tab continues in the next mode: plan, ask, auto.\n\
             Ctrl-C interrupts the agent and keeps the conversation. Ctrl-D leaves."
 }
 

@@ -114,7 +114,7 @@ fn a_person_in_a_conversation_is_asked_while_the_engine_waits() {
     terminal.wait_for("All done.");
     terminal.wait_for("turn 1");
     // Before the prompt the terminal would treat the key itself.
-    wait_until("the prompt", || terminal.screen().trim_end().ends_with("\n>"));
+    crate::chat::prompt(&terminal);
     terminal.send("\u{4}");
     let (code, text) = terminal.finish();
     assert_eq!(code, Some(0), "{text}");
