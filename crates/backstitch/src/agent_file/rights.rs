@@ -112,6 +112,7 @@ impl AgentDefinition {
             self.confine(limit, None);
         }
         self.drop_waivers();
+        self.drop_promises();
     }
 
     /// Asks about every call that the mode asks about.
@@ -123,6 +124,21 @@ impl AgentDefinition {
         }
         let inner = self.sub_agents.iter_mut().filter_map(|sub_agent| sub_agent.agent.as_deref_mut());
         inner.for_each(Self::drop_waivers);
+    }
+
+    /// Believes no promise that programs change less than they could: a mode asks less about such calls. What a sandbox
+    /// enforces still counts.
+    pub(super) fn drop_promises(&mut self) {
+        let is_promise = |effect: Effect| effect <= Effect::Workspace;
+        let effects = self.command_tools.iter_mut().map(|tool| &mut tool.effect);
+        for effect in effects.chain([&mut self.shell.effect]).filter(|effect| is_promise(**effect)) {
+            *effect = Effect::External;
+        }
+        for server in &mut self.mcp {
+            server.effects.retain(|_, effect| !is_promise(*effect));
+        }
+        let inner = self.sub_agents.iter_mut().filter_map(|sub_agent| sub_agent.agent.as_deref_mut());
+        inner.for_each(Self::drop_promises);
     }
 }
 
@@ -174,6 +190,7 @@ mod tests {
             name = "deploy"
             description = "x"
             command = ["./deploy", "now"]
+            effect = "pure"
         "#;
         let definition: AgentDefinition = toml::from_str(text).unwrap();
         let lines = definition.rights().join("\n");
@@ -191,6 +208,8 @@ mod tests {
         let mut restricted = definition;
         restricted.restrict(AgentMode::Ask, &Sandbox::read_only());
         assert_eq!(restricted.mode, Some(AgentMode::Ask));
+        let effects = (restricted.shell.effect, restricted.command_tools[0].effect);
+        assert_eq!(effects, (Effect::External, Effect::External), "nobody enforces what a project promises");
         let lines = restricted.rights().join("\n");
         assert!(lines.contains("sandbox: read-only, network off") && !lines.contains("/cache"), "{lines}");
         assert!(!lines.contains("does not ask before calls"), "{lines}");

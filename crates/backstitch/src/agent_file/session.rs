@@ -160,6 +160,7 @@ impl AgentDefinition {
             }
             self.mode = Some(self.mode.map_or(mode, |own| own.min(mode)));
             self.drop_waivers();
+            self.drop_promises();
         } else if !limit.is_off() {
             self.mode = self.mode.map(|mode| mode.min(AgentMode::Auto));
             self.drop_waivers();
