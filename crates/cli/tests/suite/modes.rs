@@ -61,7 +61,7 @@ fn ask_shows_each_change_and_each_command_first() {
         let model = calling(&stage, &[json!({"name": "list_files", "arguments": {}}), call.clone()]);
         // What a file says about all tools does not hold in a mode that a person names.
         let agent = stage.write("agent.toml", "[approval]\ndefault = 'auto'\n");
-        for more in [&[][..], &["--agent", &agent]] {
+        for more in [&[][..], &["--agent", &agent][..]] {
             let arguments = [&["run", "Do it", "--model", &model, "--mode", "ask"], more].concat();
             let paused = stage.run(&arguments);
             assert_eq!(paused.code, Some(3), "{call}: {paused:?}");
