@@ -16,7 +16,7 @@ pub enum SandboxRefusal {
     Missing(PathBuf),
     /// Reading of this path, which is hidden.
     #[error(
-        "the sandbox refused to read {}, which holds secrets or was hidden; a person has to read it for the agent",
+        "the sandbox refused to read {}, which holds secrets or was hidden; a person can allow it with `read` in `[sandbox]`, or for one command of the shell that asks for it in `needs`",
         .0.display()
     )]
     Read(PathBuf),
