@@ -167,26 +167,17 @@ struct CommandRunner {
 }
 
 impl CommandRunner {
-    fn line(&self, arguments: &Map<String, Value>) -> Result<Vec<String>, ToolError> {
-        self.template.filled(arguments).map_err(|message| ToolError::Validation { message })
-    }
-
-    /// Returns digests of the command line and of the files that it starts.
-    async fn digests(
-        &self,
-        workspace: Option<&Path>,
-        arguments: &Map<String, Value>,
-    ) -> Result<CoveredDigests, ToolError> {
-        let CommandToolDefinition { directory, stdin, .. } = &self.definition;
-        let line = self.line(arguments)?;
+    /// Returns digests of the command line and of the files that it starts. Neither depends on the arguments of a call, which
+    /// are compared by themselves: a person who edits those is not asked again.
+    async fn digests(&self, workspace: Option<&Path>) -> Result<CoveredDigests, ToolError> {
+        let CommandToolDefinition { command, directory, stdin, .. } = &self.definition;
         let unusable = |error: &dyn std::fmt::Display| ToolError::of_kind("could_not_start", error);
-        let form = Digest::of_json(&(&line, directory, stdin)).map_err(|error| unusable(&error))?;
+        let form = Digest::of_json(&(command, directory, stdin)).map_err(|error| unusable(&error))?;
         let below = match directory.as_str() {
             "" => FilePath::root(),
             directory => FilePath::new(directory).map_err(|error| unusable(&error))?,
         };
-        let program = line.into_iter().next().unwrap_or_default();
-        let spec = ProcessSpec::new(program).in_directory(below);
+        let spec = ProcessSpec::new(self.template.program()).in_directory(below);
         let spec = self.hidden.iter().fold(spec, ProcessSpec::without_env);
         let (workspace, fixed) = (workspace.map(Path::to_owned), self.template.fixed());
         // Programs may be large.
@@ -199,12 +190,12 @@ impl CommandRunner {
     async fn run(&self, context: &ToolContext, arguments: &Map<String, Value>) -> ToolOutcome {
         let definition = &self.definition;
         if let Some(approved) = context.approved()
-            && approved.covered != self.digests(context.directory().as_deref(), arguments).await?
+            && approved.covered != self.digests(context.directory().as_deref()).await?
         {
             let message = "what it starts has changed since a person approved it; it was not run";
             return Err(ToolError::of_kind("changed", message));
         }
-        let line = self.line(arguments)?;
+        let line = self.template.filled(arguments).map_err(|message| ToolError::Validation { message })?;
         let (program, rest) = line
             .split_first()
             .ok_or_else(|| ToolError::of_kind("could_not_start", "the command is empty"))?;
@@ -233,7 +224,7 @@ impl ToolHandler for CommandRunner {
     }
 
     fn inspect<'a>(&'a self, call: CallInspection<'a>) -> BoxFuture<'a, Result<CoveredDigests, ToolError>> {
-        Box::pin(self.digests(call.directory, call.arguments))
+        Box::pin(self.digests(call.directory))
     }
 }
 

@@ -49,6 +49,11 @@ impl ArgumentTemplate {
         Ok(Self { program, arguments })
     }
 
+    /// Returns the program, which is the same for every call.
+    pub(super) fn program(&self) -> &str {
+        &self.program
+    }
+
     /// Returns the arguments that are the same for every call.
     pub(super) fn fixed(&self) -> Vec<String> {
         let fixed = self.arguments.iter().filter_map(|pieces| match &pieces[..] {

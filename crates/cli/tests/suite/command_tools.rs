@@ -160,6 +160,20 @@ fn a_file_that_was_replaced_after_the_question_does_not_run() {
 }
 
 #[test]
+fn a_person_who_edits_a_call_is_not_asked_again() {
+    let stage = Stage::new();
+    let tool = "[[tool]]\nname = \"note\"\ndescription = \"Notes.\"\napproval = \"ask\"\n\
+                command = [\"touch\", \"{name}\"]\nparameters.properties.name.type = \"string\"\n";
+    let agent = agent(&stage, &[("note", json!({"name": "one"}))], tool);
+    let paused = last_line(&stage.run(&["run", "Note", "--agent", &agent, "--json"]).output);
+    let (session, call) = (paused["session"].as_str().unwrap(), paused["call"].as_str().unwrap());
+    stage.run(&["resolve", session, call, "edit", "--arguments", r#"{"name": "two"}"#]).worked();
+    let ended = stage.run(&["resume"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.errors);
+    assert!(stage.file("one").is_none() && stage.file("two").is_some());
+}
+
+#[test]
 fn a_file_that_was_replaced_after_a_kill_does_not_run() {
     let stage = Stage::new();
     let started = stage.path("started");

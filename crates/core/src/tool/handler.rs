@@ -43,7 +43,8 @@ pub trait ToolHandler: Send + Sync {
 
     /// Returns digests of what a call starts beside its arguments, such as a program, for the question whether it may run.
     /// They are compared right before an approved call starts; if one differs, a person is asked again. Most handlers
-    /// start nothing.
+    /// start nothing. The arguments are compared by themselves: digests that follow from them lead to a second question if
+    /// a person edits the call.
     ///
     /// After an error the call starts all the same, so a handler that returns one compares them itself
     /// ([`ToolContext::approved`]).
