@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex as BriefMutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use backstitch_core::digest::Digest;
 use backstitch_core::journal::{CoveredDigests, Effect};
 use backstitch_core::ports::BoxFuture;
 use backstitch_core::tool::{
@@ -104,7 +105,8 @@ impl McpServer {
         }
         let builder = Tool::builder(name.as_str(), &pinned.description)
             .map_err(|error| self.name_error(&pinned.name, error.to_string()))?;
-        let handler = ServerTool { server: self.clone(), pinned: pinned.clone() };
+        let handler =
+            ServerTool { server: self.clone(), pinned: pinned.clone(), approved: BriefMutex::default() };
         Ok(builder
             .effect(effect.unwrap_or_else(|| pinned.effect()))
             .timeout(self.shared.spec.timeout.unwrap_or(TIMEOUT))
@@ -193,6 +195,8 @@ impl McpServer {
 struct ServerTool {
     server: McpServer,
     pinned: PinnedTool,
+    /// Digest of the definition that a call was approved with last, which may have another description than the pinned one.
+    approved: BriefMutex<Option<Digest>>,
 }
 
 /// Ends the program of a call that is stopped before it has an answer: it could still be writing files that are about
@@ -238,16 +242,17 @@ impl ServerTool {
             let name = format!("compare the tools of {}", self.server.shared.spec.name);
             context.step(&name, async { Ok(change) }).await?;
         }
-        self.check(&connection)?;
+        self.find_in(&connection.listing)?;
         if let Some(approved) = context.approved() {
-            let now = self.list_now(&connection).await?;
-            if approved.covered != self.covered(&now) {
+            let now = self.list_now(&connection).await?.digest();
+            if approved.covered != self.covered(now) {
                 let (tool, name) = (&self.pinned.name, &self.server.shared.spec.name);
                 let message = format!(
                     "the definition of {tool:?} at the MCP server {name:?} has changed since a person approved the call; it was not sent"
                 );
                 return Err(ToolError::of_kind("mcp_changed", message));
             }
+            *self.approved_digest() = Some(now);
         }
         let spec = &self.server.shared.spec;
         let mut guard =
@@ -286,43 +291,37 @@ impl ServerTool {
         )))
     }
 
-    /// Returns digests of what a person approves beside the arguments: the definition of the tool.
-    fn covered(&self, tool: &PinnedTool) -> CoveredDigests {
+    fn approved_digest(&self) -> MutexGuard<'_, Option<Digest>> {
+        self.approved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns what a person approves beside the arguments: the definition of the tool, by its digest.
+    fn covered(&self, definition: Digest) -> CoveredDigests {
         let name = format!(
             "the definition of {:?} at the MCP server {:?}",
             self.pinned.name, self.server.shared.spec.name
         );
-        CoveredDigests::from([(name, tool.digest())])
+        CoveredDigests::from([(name, definition)])
     }
 
-    /// Asks the server for the definition of the tool.
+    /// Asks the server for the definition of the tool. Fails as [`find_in`](Self::find_in) does.
     async fn list_now(&self, connection: &Connection) -> Result<PinnedTool, ToolError> {
         let listing = connection.list_again(&self.server.shared.spec).await;
         let listing = listing.map_err(|error| unavailable(with_causes(&error)))?;
-        let tool = listing.tools.into_iter().find(|tool| tool.name == self.pinned.name);
-        tool.ok_or_else(|| self.gone())
+        self.find_in(&listing).cloned()
     }
 
-    fn gone(&self) -> ToolError {
+    /// Returns the tool in a list of the server. Fails if it is gone, or has other parameters than it was pinned with.
+    fn find_in<'a>(&self, listing: &'a ToolListing) -> Result<&'a PinnedTool, ToolError> {
         let (tool, name) = (&self.pinned.name, &self.server.shared.spec.name);
-        let message = format!("the MCP server {name:?} no longer has the tool {tool:?}");
-        ToolError::of_kind("mcp_changed", message)
-    }
-
-    /// Fails if the server no longer has the tool as it was pinned.
-    fn check(&self, connection: &Connection) -> Result<(), ToolError> {
-        let name = &self.server.shared.spec.name;
-        match connection.listing.tools.iter().find(|tool| tool.name == self.pinned.name) {
-            None => Err(self.gone()),
-            Some(now) if !self.pinned.is_compatible(now) => {
-                let message = format!(
-                    "the parameters of {:?} have changed at the MCP server {name:?} since this session began; a new session has the new ones",
-                    self.pinned.name
-                );
-                Err(ToolError::of_kind("mcp_changed", message))
-            }
-            Some(_) => Ok(()),
-        }
+        let message = match listing.tools.iter().find(|listed| listed.name == *tool) {
+            Some(now) if self.pinned.is_compatible(now) => return Ok(now),
+            Some(_) => format!(
+                "the parameters of {tool:?} have changed at the MCP server {name:?} since this session began; a new session has the new ones"
+            ),
+            None => format!("the MCP server {name:?} no longer has the tool {tool:?}"),
+        };
+        Err(ToolError::of_kind("mcp_changed", message))
     }
 }
 
@@ -331,15 +330,17 @@ impl ToolHandler for ServerTool {
         Box::pin(async move { self.run(&context, arguments).await })
     }
 
-    /// A person is asked about the tool as the session knows it. Right before the start, the server is asked.
+    /// A person is asked about the tool as the session knows it, or as it was approved before. Right before the start, the
+    /// server is asked. A tool that cannot be called any more is an error, so that nobody is asked about it again.
     fn inspect<'a>(&'a self, call: CallInspection<'a>) -> BoxFuture<'a, Result<CoveredDigests, ToolError>> {
         Box::pin(async move {
             if call.moment == InspectionMoment::Question {
-                return Ok(self.covered(&self.pinned));
+                let approved = *self.approved_digest();
+                return Ok(self.covered(approved.unwrap_or_else(|| self.pinned.digest())));
             }
             let connection = self.server.connection(call.directory).await;
             let connection = connection.map_err(|error| unavailable(with_causes(&error)))?;
-            Ok(self.covered(&self.list_now(&connection).await?))
+            Ok(self.covered(self.list_now(&connection).await?.digest()))
         })
     }
 }

@@ -229,6 +229,36 @@ fn a_definition_that_changes_after_the_question_is_asked_about_again() {
 }
 
 #[test]
+fn a_definition_that_was_approved_is_not_asked_about_again_with_the_next_call() {
+    let stage = Stage::new();
+    stage.write("description", "Goes.");
+    let agent = agent(&stage, &program(&stage, "changes"), "\n[approval]\nh__go = \"ask\"");
+    let call = json!({"calls": [{"name": "h__go", "arguments": {}}]});
+    let model = scripted(&stage, &json!([call, call, {"text": "Done."}]));
+    assert_eq!(stage.run(&["run", "Sew", "--agent", &agent, "--model", &model]).code, Some(3));
+    stage.write("description", "Goes further.");
+    // The first call is asked about twice, and the second one once.
+    for code in [3, 3, 0] {
+        let ran = approve_and_resume(&stage);
+        assert_eq!(ran.code, Some(code), "{}", ran.errors);
+    }
+    let log = stage.run(&["log", &stage.session()]).worked_quietly();
+    assert_eq!(log.matches("needs approval again").count(), 1, "{log}");
+}
+
+#[test]
+fn a_tool_with_other_parameters_is_not_called_and_not_asked_about_again() {
+    let stage = Stage::new();
+    stage.write("description", "Goes.");
+    run_to_question(&stage, &program(&stage, "changes"));
+    stage.write("schema", r#"{"type": "object", "properties": {"to": {"type": "string"}}}"#);
+    let ended = approve_and_resume(&stage);
+    assert_eq!(ended.code, Some(0), "{}", ended.errors);
+    let shown = shown(&stage);
+    assert!(shown.contains("a new session has the new ones") && !shown.contains("gone"), "{shown}");
+}
+
+#[test]
 fn a_definition_that_changes_right_before_the_call_is_not_called() {
     let stage = Stage::new();
     // The list that is read last differs: those before it are that of the start and that of the comparison.
