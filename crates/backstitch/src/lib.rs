@@ -211,8 +211,8 @@ pub mod host {
     pub use backstitch_core::text::{escape_characters, is_steering};
     #[doc(inline)]
     pub use backstitch_runtime::{
-        Adapters, AgentEngine, Approver, ApproverDecision, CallArguments, CallOutcome, CallRequest,
-        CheckpointError, CheckpointHandler, DirectoryError, DriftPolicy, EngineError, Engines,
+        Adapters, AgentEngine, ApprovalQuestion, Approver, ApproverDecision, CallArguments, CallOutcome,
+        CallRequest, CheckpointError, CheckpointHandler, DirectoryError, DriftPolicy, EngineError, Engines,
         FallbackReason, Fidelity, FileCheckpointHandler, FilesRestored, IndexProgress, IndexRepair,
         IndexReport, InvalidArguments, Isolation, KeptAttempt, KeptFiles, MainLoopError, ObservedBoundary,
         ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult, ObservedSession, OpenedWorkspace,

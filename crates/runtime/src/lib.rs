@@ -87,8 +87,8 @@ pub use observed::{
 };
 pub use outcome::{DriveOutcome, FinalAnswer};
 pub use outside::{
-    Approver, ApproverDecision, HistoryChange, HistoryChangeKind, OutsideCall, OutsideCalls, OutsideError,
-    OutsideMemory, OutsideResult,
+    ApprovalQuestion, Approver, ApproverDecision, HistoryChange, HistoryChangeKind, OutsideCall,
+    OutsideCalls, OutsideError, OutsideMemory, OutsideResult,
 };
 pub use point::{InvalidPoint, PointSpec};
 pub use policy::{FunctionPolicy, HumanPolicy};

@@ -9,16 +9,15 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use backstitch_core::id::{CallId, SessionId};
+use backstitch_core::id::SessionId;
 use backstitch_core::journal::Decision;
-use backstitch_runtime::{Approver, ApproverDecision};
+use backstitch_runtime::{ApprovalQuestion, Approver, ApproverDecision};
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientResult, ElicitRequest, ElicitResult, ProgressNotificationParam, ProgressToken, RequestId,
     ServerRequest,
 };
 use rmcp::service::{OriginatingRequestId, Peer, RequestContext};
-use serde_json::{Map, Value};
 
 use super::form::{FormAnswer, answer_of, question};
 use super::host::ServerHost;
@@ -106,11 +105,11 @@ impl ClientApprover {
     }
 
     /// Asks the client. Returns `None` if it is not asked, or gives no answer.
-    async fn ask(&self, call: CallId, name: &str, arguments: &Map<String, Value>) -> Option<ElicitResult> {
-        let mut request = ElicitRequest::new(question(name, arguments));
+    async fn ask(&self, asked: &ApprovalQuestion) -> Option<ElicitResult> {
+        let mut request = ElicitRequest::new(question(asked));
         match &self.way {
             Way::Nowhere => None,
-            Way::Result(sender) => sender.ask(call, name, arguments, request).await,
+            Way::Result(sender) => sender.ask(asked.call, request).await,
             Way::Request => {
                 // The call runs on a task of its own, where the SDK does not know the request.
                 request.extensions.insert(OriginatingRequestId(self.request.clone()));
@@ -147,13 +146,11 @@ impl ClientApprover {
 impl Approver for ClientApprover {
     fn decide(
         &self,
-        call: CallId,
-        name: String,
-        arguments: Map<String, Value>,
+        question: ApprovalQuestion,
     ) -> Pin<Box<dyn Future<Output = Option<ApproverDecision>> + Send + '_>> {
         Box::pin(async move {
             let limit = self.timeout.unwrap_or(CLIENT_TIMEOUT);
-            let Ok(answer) = tokio::time::timeout(limit, self.ask(call, &name, &arguments)).await else {
+            let Ok(answer) = tokio::time::timeout(limit, self.ask(&question)).await else {
                 return Some(self.too_late(limit));
             };
             let mut unfilled = String::new();
@@ -167,7 +164,7 @@ impl Approver for ClientApprover {
                 }
                 None => {}
             }
-            let text = format!("{unfilled}{}", self.host.waits(self.session, call, &name));
+            let text = format!("{unfilled}{}", self.host.waits(self.session, question.call, &question.name));
             let limit = self.timeout.unwrap_or(INBOX_TIMEOUT);
             let _ = tokio::time::timeout(limit, self.remind(&text)).await;
             Some(self.too_late(limit))

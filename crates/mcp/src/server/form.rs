@@ -5,8 +5,8 @@
 //! decision, since the server cannot know whether a person made it.
 
 use backstitch_core::journal::Decision;
+use backstitch_runtime::ApprovalQuestion;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, EnumSchema};
-use serde_json::{Map, Value};
 
 /// The field of the form.
 const FIELD: &str = "decision";
@@ -22,9 +22,11 @@ pub(super) enum FormAnswer {
     Unfilled,
 }
 
-/// Returns the question about a call.
-pub(super) fn question(name: &str, arguments: &Map<String, Value>) -> ElicitRequestParams {
+/// Returns the question about a call. One that is asked again begins with the reason.
+pub(super) fn question(asked: &ApprovalQuestion) -> ElicitRequestParams {
+    let ApprovalQuestion { name, arguments, change, .. } = asked;
     let shown = serde_json::to_string_pretty(arguments).unwrap_or_default();
+    let change = change.as_ref().map(|change| format!("{change}\n")).unwrap_or_default();
     let choices = EnumSchema::builder(vec![APPROVE.to_owned(), DENY.to_owned()])
         .title("Decision")
         .description("approve runs the call, deny refuses it")
@@ -32,7 +34,7 @@ pub(super) fn question(name: &str, arguments: &Map<String, Value>) -> ElicitRequ
     let schema = ElicitationSchema::builder().required_enum_schema(FIELD, choices).build_unchecked();
     ElicitRequestParams::FormElicitationParams {
         meta: None,
-        message: format!("Run {name} with these arguments?\n{shown}"),
+        message: format!("{change}Run {name} with these arguments?\n{shown}"),
         requested_schema: schema,
     }
 }
@@ -58,7 +60,7 @@ pub(super) fn answer_of(answer: &ElicitResult, client: &str) -> FormAnswer {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Map, Value, json};
 
     use super::*;
 
@@ -105,7 +107,10 @@ mod tests {
 
     #[test]
     fn the_field_is_required() {
-        let asked = serde_json::to_value(question("hem", &Map::new())).unwrap();
+        let call = "0198a7c0-5d6f-7a3b-9c1d-2e4f6a8b0c1d".parse().unwrap();
+        let asked = ApprovalQuestion { call, name: "hem".to_owned(), arguments: Map::new(), change: None };
+        let asked = serde_json::to_value(question(&asked)).unwrap();
+        assert_eq!(asked["message"], "Run hem with these arguments?\n{}");
         let schema = &asked["requestedSchema"];
         assert_eq!(schema["required"], json!(["decision"]));
         assert_eq!(schema["properties"]["decision"]["enum"], json!(["approve", "deny"]));

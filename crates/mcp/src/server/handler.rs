@@ -115,13 +115,13 @@ impl SessionHandler {
             // The call waits already: the request joins it.
             Some(question) => {
                 let (call_id, cancel) = (question.call, question.cancel.clone());
-                question.answer(request.input_responses.as_ref());
+                question.answer(request.input_responses.as_ref(), results);
                 OutsideCall { call_id, id, name, arguments, cancel, approver: None }
             }
             None => {
                 let cancel = CancellationToken::new();
-                let sender =
-                    QuestionSender { questions: self.questions.clone(), results, cancel: cancel.clone() };
+                let asked = (name.as_str(), &arguments);
+                let sender = QuestionSender::new(self.questions.clone(), asked, results, cancel.clone());
                 let session = calls.session().id();
                 let approver = self.approvals.as_ref().map(|settings| {
                     let approver =

@@ -24,18 +24,26 @@ pub(super) struct OpenQuestions(Arc<Mutex<HashMap<String, OpenQuestion>>>);
 pub(super) struct OpenQuestion {
     pub(super) call: CallId,
     pub(super) cancel: CancellationToken,
-    name: String,
-    arguments: Map<String, Value>,
+    request: RepeatedRequest,
+    results: Arc<Mutex<ResultSender>>,
     answer: oneshot::Sender<Option<ElicitResult>>,
 }
 
-/// The way of a question to its client.
+/// The way to a request that is answered with a question.
+pub(super) type ResultSender = mpsc::UnboundedSender<InputRequiredResult>;
+
+/// The tool and the arguments of a request, which its client repeats with the answer. The arguments of the question may be
+/// others, if a person has edited them.
+type RepeatedRequest = (String, Map<String, Value>);
+
+/// The way of the questions about a call to its client.
 pub(super) struct QuestionSender {
-    pub(super) questions: OpenQuestions,
-    /// To the request that is answered with the question.
-    pub(super) results: mpsc::UnboundedSender<InputRequiredResult>,
+    questions: OpenQuestions,
+    request: RepeatedRequest,
+    /// To the latest request: each answer comes with a new one, which is answered with the next question.
+    results: Arc<Mutex<ResultSender>>,
     /// Stops the call.
-    pub(super) cancel: CancellationToken,
+    cancel: CancellationToken,
 }
 
 /// Removes a question that nobody waits for any more.
@@ -59,8 +67,8 @@ impl OpenQuestions {
         arguments: &Map<String, Value>,
     ) -> Option<OpenQuestion> {
         let mut questions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = questions.get(state)?;
-        if known.name != name || known.arguments != *arguments {
+        let (known, known_arguments) = &questions.get(state)?.request;
+        if known != name || known_arguments != arguments {
             return None;
         }
         questions.remove(state)
@@ -68,8 +76,9 @@ impl OpenQuestions {
 }
 
 impl OpenQuestion {
-    /// Passes the answer of the client on to the call.
-    pub(super) fn answer(self, answers: Option<&InputResponses>) {
+    /// Passes the answer of the client on to the call. The next question about it goes to the request with the answer.
+    pub(super) fn answer(self, answers: Option<&InputResponses>, results: ResultSender) {
+        *self.results.lock().unwrap_or_else(PoisonError::into_inner) = results;
         let sent = answers.and_then(|answers| answers.get(APPROVAL)).cloned();
         let sent = sent.and_then(|sent| serde_json::from_value::<ElicitResult>(sent).ok());
         let _ = self.answer.send(sent);
@@ -77,27 +86,32 @@ impl OpenQuestion {
 }
 
 impl QuestionSender {
+    pub(super) fn new(
+        questions: OpenQuestions,
+        (name, arguments): (&str, &Map<String, Value>),
+        results: ResultSender,
+        cancel: CancellationToken,
+    ) -> Self {
+        let request = (name.to_owned(), arguments.clone());
+        Self { questions, request, results: Arc::new(Mutex::new(results)), cancel }
+    }
+
     /// Asks a question, and waits for the request that brings the answer.
-    pub(super) async fn ask(
-        &self,
-        call: CallId,
-        name: &str,
-        arguments: &Map<String, Value>,
-        question: ElicitRequest,
-    ) -> Option<ElicitResult> {
+    pub(super) async fn ask(&self, call: CallId, question: ElicitRequest) -> Option<ElicitResult> {
         let (sender, answer) = oneshot::channel();
         let key = call.to_string();
         let open = OpenQuestion {
             call,
             cancel: self.cancel.clone(),
-            name: name.to_owned(),
-            arguments: arguments.clone(),
+            request: self.request.clone(),
+            results: self.results.clone(),
             answer: sender,
         };
         self.questions.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), open);
         let guard = QuestionGuard { questions: &self.questions, key };
         let requests = BTreeMap::from([(APPROVAL.to_owned(), InputRequest::Elicitation(question))]);
-        self.results.send(InputRequiredResult::new(Some(requests), Some(guard.key.clone()))).ok()?;
+        let result = InputRequiredResult::new(Some(requests), Some(guard.key.clone()));
+        self.results.lock().unwrap_or_else(PoisonError::into_inner).send(result).ok()?;
         answer.await.ok().flatten()
     }
 }

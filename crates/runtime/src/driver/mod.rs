@@ -37,7 +37,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use engine::{ForeignLoop, StopRequest};
 pub use kept::{KeptAttempt, is_saved_piece, load_kept_attempts};
-pub use outside::ApproverDecision;
+pub use outside::{ApprovalQuestion, ApproverDecision};
 pub(crate) use outside::{AskedDecision, CallEnds, NewCall, STOPPED};
 pub(crate) use question::question_before;
 pub(crate) use recover::WAITED;

@@ -21,7 +21,7 @@ use crate::content::call_message;
 use crate::error::{Result, RuntimeError};
 use crate::heap::boxed;
 use crate::live::{Durable, still_waits};
-use crate::runner::CallOutcome;
+use crate::runner::{CallOutcome, first_question};
 
 /// Interval at which decisions about a call that waits are looked for.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -59,6 +59,19 @@ enum WaitEnd {
     Decided,
     Cancelled,
     GivenUp,
+}
+
+/// A question about a call that waits for approval.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApprovalQuestion {
+    /// The call.
+    pub call: CallId,
+    /// Its tool.
+    pub name: String,
+    /// The arguments that it would run with.
+    pub arguments: Map<String, Value>,
+    /// What has changed since it was approved, in a sentence, if it is asked about again.
+    pub change: Option<String>,
 }
 
 /// A decision about a call, and its author.
@@ -186,7 +199,7 @@ impl Driver {
         evaluation: EvaluationId,
         call: NewCall<'_>,
         ends: CallEnds<'_>,
-        ask: impl Fn(PendingCall) -> AskedDecision<'a>,
+        ask: impl Fn(ApprovalQuestion) -> AskedDecision<'a>,
     ) -> Result<Arc<InnerMessage>> {
         let wanted = self.make_outside(evaluation, &call).await?;
         loop {
@@ -308,20 +321,26 @@ impl Driver {
             .await
     }
 
+    /// Returns the question about a call. One that is asked about again has the arguments that a person gave it.
+    async fn question_about(&self, wanted: &PendingCall) -> ApprovalQuestion {
+        let view = self.live.view().await;
+        let edited = view.call(wanted.call_id).and_then(Call::edited_arguments);
+        let arguments = edited.or_else(|| wanted.arguments.object()).cloned().unwrap_or_default();
+        let pause = view.pauses().find(|pause| pause.call_id == Some(wanted.call_id));
+        let detail = pause.and_then(|pause| pause.detail.clone());
+        let change = detail.filter(|detail| *detail != first_question(&wanted.name));
+        ApprovalQuestion { call: wanted.call_id, name: wanted.name.clone(), arguments, change }
+    }
+
     /// Waits until the call may run, or has been decided about otherwise.
     async fn wait_for_decision<'a>(
         &self,
         wanted: &PendingCall,
         ends: &CallEnds<'_>,
-        ask: &impl Fn(PendingCall) -> AskedDecision<'a>,
+        ask: &impl Fn(ApprovalQuestion) -> AskedDecision<'a>,
     ) -> Result<WaitEnd> {
         let call = wanted.call_id;
-        // A call that is asked about again has the arguments that a person gave it.
-        let mut question = wanted.clone();
-        if let Some(arguments) = self.live.view().await.call(call).and_then(Call::edited_arguments) {
-            question.arguments = Arguments::from_object(arguments.clone());
-        }
-        let mut asked = Some(ask(question));
+        let mut asked = Some(ask(self.question_about(wanted).await));
         loop {
             boxed(|| self.inbox.receive_decisions()).await?;
             let pause = self.live.pause_of(call).await;

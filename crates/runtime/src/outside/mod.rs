@@ -28,7 +28,7 @@ use history::{BegunChange, KnownCalls};
 pub use history::{HistoryChange, HistoryChangeKind};
 use running::{CallDone, RunningCalls, RunningGuard};
 
-pub use crate::driver::ApproverDecision;
+pub use crate::driver::{ApprovalQuestion, ApproverDecision};
 use crate::driver::{AskedDecision, CallEnds, Driver, NewCall};
 use crate::error::Result;
 use crate::live::LiveSession;
@@ -60,9 +60,7 @@ pub trait Approver: Send + Sync {
     /// Returns the decision, or `None` if it has to come from elsewhere.
     fn decide(
         &self,
-        call: CallId,
-        name: String,
-        arguments: Map<String, Value>,
+        question: ApprovalQuestion,
     ) -> Pin<Box<dyn Future<Output = Option<ApproverDecision>> + Send + '_>>;
 }
 
@@ -239,12 +237,11 @@ impl OutsideCalls {
         }
         let evaluation = self.evaluation().await?;
         let new = NewCall { id, foreign: call.id.as_deref(), name: &call.name, arguments: &call.arguments };
-        let ask = |wanted: backstitch_core::machine::PendingCall| -> AskedDecision<'_> {
+        let ask = |question: ApprovalQuestion| -> AskedDecision<'_> {
             let approver = call.approver.clone();
-            let arguments = wanted.arguments.object().cloned().unwrap_or_default();
             Box::pin(async move {
                 match approver {
-                    Some(approver) => approver.decide(wanted.call_id, wanted.name, arguments).await,
+                    Some(approver) => approver.decide(question).await,
                     None => None,
                 }
             })

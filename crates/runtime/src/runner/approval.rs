@@ -78,8 +78,7 @@ impl ToolRunner {
         arguments: &Map<String, Value>,
     ) -> Result<CallOutcome> {
         let covered = self.inspect(tool, arguments, InspectionMoment::Question).await.unwrap_or_default();
-        let detail = format!("{} needs approval", tool.name());
-        let question = paused(call, PauseReason::Approval, detail);
+        let question = paused(call, PauseReason::Approval, first_question(tool.name().as_str()));
         self.live.record(vec![question.about(ApprovalSubject::new(arguments, covered)).into()]).await?;
         Ok(CallOutcome::NeedsApproval)
     }
@@ -121,6 +120,11 @@ impl ToolRunner {
         let directory = self.live.workspace().and_then(|workspace| workspace.host_directory());
         tool.handler.inspect(CallInspection { arguments, directory: directory.as_deref(), moment }).await
     }
+}
+
+/// Returns the details of the first question about a call. Later ones say what has changed.
+pub(crate) fn first_question(name: &str) -> String {
+    format!("{name} needs approval")
 }
 
 /// Returns the rules that apply to the calls of a session: those that its agent has or inherits, and its own.

@@ -42,7 +42,7 @@ use crate::history::Repetition;
 use crate::live::{CapturedResource, LiveSession, RESCUE_BYTES, Saver, WatchedCall};
 use crate::spans::{self, Contents};
 use crate::tools::Tools;
-pub(crate) use approval::{ApprovalNeed, decision_of, rules_of};
+pub(crate) use approval::{ApprovalNeed, decision_of, first_question, rules_of};
 pub use arguments::{InvalidArguments, check_arguments};
 use arguments::{Refusal, Validators};
 use attempt::Waiter;

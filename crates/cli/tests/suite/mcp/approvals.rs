@@ -209,6 +209,58 @@ fn a_client_without_a_handshake_answers_with_its_next_request() {
     assert_eq!(client.leave().code, Some(0));
 }
 
+/// An agent with a tool that needs approval and starts this script.
+fn mending_agent(script: &str) -> String {
+    let command = json!(["sh", script]);
+    let tool = "[[tool]]\nname = \"mend\"\ndescription = \"Mends.\"\napproval = \"ask\"";
+    format!("name = \"tailor\"\ntools = []\n\n{tool}\ncommand = {command}\n")
+}
+
+const CHANGED: &str = "mend needs approval again, because this has changed since: the file";
+
+#[test]
+fn a_client_is_asked_again_with_the_reason_if_a_file_was_replaced() {
+    let stage = Stage::new();
+    let script = stage.write("mend.sh", "echo one > mended.txt");
+    let mut client = Client::start_with(&stage, &mending_agent(&script), &[]);
+    assert!(client.shake_hands(&json!({"elicitation": {}})));
+    let approve = json!({"action": "accept", "content": {"decision": "approve"}});
+    let id = client.post_call(None, "mend", json!({}));
+    wait_for_question(&stage);
+    stage.write("mend.sh", "echo two > mended.txt");
+    let first = answer_question(&mut client, &approve);
+    assert!(!first["params"]["message"].as_str().unwrap().contains("again"), "{first}");
+    let second = answer_question(&mut client, &approve);
+    assert!(second["params"]["message"].as_str().unwrap().starts_with(CHANGED), "{second}");
+    worked(&client.answer(id));
+    assert_eq!(stage.file("mended.txt").unwrap(), "two\n");
+}
+
+#[test]
+fn a_client_without_a_handshake_is_asked_again_with_the_next_result() {
+    let stage = Stage::new();
+    let script = stage.write("mend.sh", "echo one > mended.txt");
+    let mut client = Client::start_with(&stage, &mending_agent(&script), &[]);
+    let call = |more: &Value| {
+        let mut call = newest_call(more);
+        (call["name"], call["arguments"]) = (json!("mend"), json!({}));
+        call
+    };
+    let approve = |state: &Value| {
+        let approval = json!({"action": "accept", "content": {"decision": "approve"}});
+        call(&json!({"requestState": state, "inputResponses": {"approval": approval}}))
+    };
+    let first = client.request("tools/call", call(&json!({})));
+    assert_eq!(first["result"]["resultType"], "input_required", "{first}");
+    stage.write("mend.sh", "echo two > mended.txt");
+    let second = client.request("tools/call", approve(&first["result"]["requestState"]));
+    let question = &second["result"]["inputRequests"]["approval"]["params"]["message"];
+    assert!(question.as_str().unwrap_or_default().starts_with(CHANGED), "{second}");
+    assert_eq!(stage.file("mended.txt"), None);
+    worked(&client.request("tools/call", approve(&second["result"]["requestState"])));
+    assert_eq!(stage.file("mended.txt").unwrap(), "two\n");
+}
+
 #[test]
 fn a_question_over_http_is_answered_over_another_connection() {
     let stage = Stage::new();
