@@ -7,7 +7,7 @@
 //! [`Run::deciding`] decides the pauses of a run as they come.
 
 use backstitch_core::id::{CallId, SessionId};
-use backstitch_core::journal::{Decision, PauseReason};
+use backstitch_core::journal::{ApprovalSubject, Decision, PauseReason};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -189,16 +189,20 @@ impl Run {
         agent: &Agent,
         mut decide: impl AsyncFnMut(&WaitingCall) -> Option<Decision>,
     ) -> Result<DriveOutcome> {
-        let mut decided = Vec::new();
+        let mut decided: Vec<(CallId, PauseReason, Option<ApprovalSubject>)> = Vec::new();
         loop {
             let ended = self.outcome().await?;
             if !matches!(ended, DriveOutcome::Paused { .. }) {
                 return Ok(ended);
             }
             let mut has_decided = false;
-            for waiting in self.runtime.waiting_calls(self.session).await? {
+            let calls = self.runtime.waiting_calls(self.session).await?;
+            let about = |waiting: &WaitingCall| (waiting.call, waiting.reason, waiting.subject.clone());
+            // A question that has ended may be asked again.
+            decided.retain(|question| calls.iter().any(|waiting| about(waiting) == *question));
+            for waiting in calls {
                 // A decision that did not fit would be made for ever.
-                let about = (waiting.call, waiting.reason, waiting.subject.clone());
+                let about = about(&waiting);
                 if !decided.contains(&about)
                     && let Some(decision) = decide(&waiting).await
                 {

@@ -1,14 +1,18 @@
 //! Whether a call needs approval: what its tool declares, unless a rule says otherwise.
 
+use std::panic::AssertUnwindSafe;
+
 use super::request::{CallOutcome, CallRequest};
 use super::{ToolRunner, paused};
 use crate::agent::SubAgent;
 use crate::error::Result;
+use crate::fence::panic_message;
 use crate::live::LiveSession;
 use backstitch_core::approval::{ApprovalRule, ApprovalRules, ApprovalVerdict, RuleMatch};
 use backstitch_core::journal::{ApprovalSubject, CoveredDigests, Decision, PauseReason, PauseResolved};
 use backstitch_core::mode::{AgentMode, CallKind};
 use backstitch_core::tool::{Approval, CallInspection, InspectionMoment, Tool, ToolError};
+use futures_util::FutureExt as _;
 use serde_json::{Map, Value};
 
 /// What a call needs before it may run.
@@ -77,7 +81,10 @@ impl ToolRunner {
         call: &CallRequest,
         arguments: &Map<String, Value>,
     ) -> Result<CallOutcome> {
-        let covered = self.inspect(tool, arguments, InspectionMoment::Question).await.unwrap_or_default();
+        let covered = match self.inspect(tool, arguments, InspectionMoment::Question).await {
+            Ok(covered) => covered.unwrap_or_default(),
+            Err(panic) => return self.refuse_panic(call, panic).await,
+        };
         let question = paused(call, PauseReason::Approval, first_question(tool.name().as_str()));
         self.live.record(vec![question.about(ApprovalSubject::new(arguments, covered)).into()]).await?;
         Ok(CallOutcome::NeedsApproval)
@@ -98,7 +105,10 @@ impl ToolRunner {
         let covered = tokio::select! {
             biased;
             () = cancel.cancelled() => None,
-            covered = self.inspect(tool, arguments, InspectionMoment::Start) => covered.ok(),
+            covered = self.inspect(tool, arguments, InspectionMoment::Start) => match covered {
+                Ok(covered) => covered.ok(),
+                Err(panic) => return self.refuse_panic(call, panic).await.map(Some),
+            },
         };
         // If it cannot be known now, the handler compares it. A call that is cancelled meanwhile does not run.
         let covered = covered.unwrap_or_else(|| approved.covered.clone());
@@ -111,14 +121,17 @@ impl ToolRunner {
         Ok(Some(CallOutcome::NeedsApproval))
     }
 
+    /// Asks a handler what a call starts. A panic of the handler becomes its message.
     async fn inspect(
         &self,
         tool: &Tool,
         arguments: &Map<String, Value>,
         moment: InspectionMoment,
-    ) -> Result<CoveredDigests, ToolError> {
+    ) -> Result<Result<CoveredDigests, ToolError>, String> {
         let directory = self.live.workspace().and_then(|workspace| workspace.host_directory());
-        tool.handler.inspect(CallInspection { arguments, directory: directory.as_deref(), moment }).await
+        let call = CallInspection { arguments, directory: directory.as_deref(), moment };
+        let inspected = AssertUnwindSafe(async { tool.handler.inspect(call).await }).catch_unwind().await;
+        inspected.map_err(panic_message)
     }
 }
 

@@ -87,7 +87,7 @@ impl From<OpenCall> for RuntimeError {
 }
 
 impl ToolRunner {
-    /// Ends a call that a rule denies. The files of an attempt that was interrupted are restored by then.
+    /// Ends a call that a person or a rule denies. The files of an attempt that was interrupted are restored by then.
     pub(super) async fn deny(&self, call: &CallRequest, mut message: String) -> Result<CallOutcome> {
         let view = self.live.view().await;
         let known = view.call(call.call_id).filter(|known| known.may_have_run());

@@ -219,7 +219,7 @@ impl ToolRunner {
 
     async fn transact(&self, mut call: CallRequest) -> Result<CallOutcome> {
         if let Some(message) = call.refusal.clone() {
-            return self.refuse(&call, Failure::by_runtime("denied", message, Retry::Refused)).await;
+            return boxed(|| self.deny(&call, message)).await;
         }
         let Some(tool) = self.tools.get(&call.name).cloned() else {
             let known: Vec<_> = self.tools.iter().map(|tool| tool.name().as_str()).collect();

@@ -39,7 +39,9 @@ impl ToolHandler for LoomHandler {
     }
 
     fn inspect<'a>(&'a self, _: CallInspection<'a>) -> BoxFuture<'a, Result<CoveredDigests, ToolError>> {
-        let digest = Digest::of(self.file.lock().unwrap().as_bytes());
+        let text = self.file.lock().unwrap().clone();
+        assert_ne!(text, "tear", "the loom is torn");
+        let digest = Digest::of(text.as_bytes());
         Box::pin(async move { Ok(CoveredDigests::from([("the file loom".to_owned(), digest)])) })
     }
 }
@@ -54,8 +56,12 @@ struct Loom {
 impl Loom {
     /// An agent that calls the tool once with this text.
     fn new(text: &str) -> Self {
+        Self::with_effect(text, Effect::Workspace)
+    }
+
+    fn with_effect(text: &str, effect: Effect) -> Self {
         let (file, ran) = (Arc::new(Mutex::new("weave".to_owned())), Arc::new(AtomicUsize::new(0)));
-        let tool = Tool::builder("loom", "Weaves.").unwrap().effect(Effect::Workspace).needs_approval();
+        let tool = Tool::builder("loom", "Weaves.").unwrap().effect(effect).needs_approval();
         let tool = tool.workspace(WorkspaceUse::None).parameters(json!({
             "type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]
         }));
@@ -140,6 +146,58 @@ async fn a_call_that_was_interrupted_is_compared_with_its_approval_too() {
         }
         assert_eq!(resume_session(&runtime, session, &loom.agent).await.answer().unwrap().text, "done");
         assert_eq!(loom.runs(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_denial_after_an_interruption_says_that_it_may_have_happened() {
+    let (runtime, loom) = (runtime(), Loom::with_effect("wait", Effect::Idempotent));
+    let (session, _) = driven(&runtime, &loom.agent).await;
+    runtime.approve(session, waiting_call(&runtime, session).await.call).await.unwrap();
+    killed_inside(&runtime, &loom.agent, &loom.ran, Some(session)).await;
+    loom.replace("burn");
+    resume_session(&runtime, session, &loom.agent).await;
+    runtime.deny(session, waiting_call(&runtime, session).await.call, "not this one").await.unwrap();
+    assert_eq!(resume_session(&runtime, session, &loom.agent).await.answer().unwrap().text, "done");
+    assert_eq!(loom.runs(), 1);
+    let results = results(&runtime, session).await;
+    let words = ["not this one", "may have had an effect"];
+    assert!(words.iter().all(|words| results[0].contains(words)), "{results:?}");
+}
+
+#[tokio::test]
+async fn a_question_that_comes_back_is_decided_again() {
+    let (runtime, loom) = (runtime(), Loom::new("silk"));
+    let mut later = vec!["weave", "burn"];
+    let run = runtime.start(&loom.agent, "sew").await.unwrap();
+    let decide = async |_: &WaitingCall| {
+        if let Some(text) = later.pop() {
+            loom.replace(text);
+        }
+        Some(Decision::Approve)
+    };
+    let ended = run.deciding(&loom.agent, decide).await.unwrap();
+    assert_eq!(ended.answer().unwrap().text, "done");
+    assert_eq!((loom.runs(), later.len()), (1, 0));
+}
+
+#[tokio::test]
+async fn a_tool_that_panics_before_it_starts_fails() {
+    for asks in [false, true] {
+        let (runtime, loom) = (runtime(), Loom::new("silk"));
+        if !asks {
+            loom.replace("tear");
+        }
+        let (session, mut ended) = driven(&runtime, &loom.agent).await;
+        if asks {
+            runtime.approve(session, waiting_call(&runtime, session).await.call).await.unwrap();
+            loom.replace("tear");
+            ended = resume_session(&runtime, session, &loom.agent).await;
+        }
+        assert_eq!(ended.answer().unwrap().text, "done");
+        let results = results(&runtime, session).await;
+        assert!(results[0].contains("loom panicked") && results[0].contains("is torn"), "{results:?}");
+        assert_eq!(loom.runs(), 0);
     }
 }
 

@@ -150,8 +150,9 @@ impl Question<'_> {
             let WaitingSession { place, session, .. } = self.waiting;
             place.runtime.add_approval_rule(*session, rule.by(by.clone())).await?;
         }
-        self.waiting.decide(&self.call, decision, by, person).await?;
-        person.show(&[plain(line)]);
+        if self.waiting.decide(&self.call, decision, by, person).await? {
+            person.show(&[plain(line)]);
+        }
         Ok(())
     }
 

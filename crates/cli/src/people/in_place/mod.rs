@@ -104,6 +104,9 @@ pub(crate) async fn ask_while_driven(
     loop {
         let calls = waiting.place.runtime.waiting_calls(waiting.session).await?;
         let about = |call: &WaitingCall| (call.call, call.subject.clone());
+        // A question that has ended is asked again if the call waits with the same subject later.
+        let open: AskedCalls = calls.iter().map(about).collect();
+        asked.retain(|question| open.contains(question));
         let is_new =
             |call: &WaitingCall| call.reason == PauseReason::Approval && !asked.contains(&about(call));
         let Some(call) = calls.into_iter().find(is_new) else { return Ok(true) };
@@ -148,23 +151,24 @@ impl WaitingSession<'_> {
         Ok(true)
     }
 
-    /// Records a decision. If it was made elsewhere in the meantime, that is only printed.
+    /// Records a decision, and returns whether it was. If another one was made elsewhere in the meantime, or the call waits with
+    /// something else by now, that is printed.
     async fn decide(
         &self,
         call: &WaitingCall,
         decision: Decision,
         by: Option<String>,
         person: &mut dyn Person,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<bool> {
         let files = self.workspace.clone().map_or(OperationFiles::Untouched, OperationFiles::within);
         let options = DecideOptions { by, files, subject: call.subject.clone(), ..DecideOptions::default() };
         match self.place.runtime.decide_with(call.session, Some(call.call), decision, options).await {
-            Err(RuntimeError::Unresolvable(reason)) => person.show(&[not_recorded(&reason)]),
-            decided => {
-                decided?;
+            Err(RuntimeError::Unresolvable(reason)) => {
+                person.show(&[not_recorded(&reason)]);
+                Ok(false)
             }
+            decided => decided.map(|_| true).map_err(Into::into),
         }
-        Ok(())
     }
 
     /// Returns the sub-agent that made a call, in words; `None` for the agent of the session itself.
