@@ -360,6 +360,29 @@ async fn what_another_user_allowed_does_not_hold_after_an_import() {
 }
 
 #[tokio::test]
+async fn what_another_user_approved_is_asked_about_again_after_an_import() {
+    let place = TempDir::new().unwrap();
+    let runtime = opened(place.path(), "store/store.db");
+    let session = sew(&runtime, &agent(place.path(), "approval = { write_file = 'ask' }", "")).await;
+    let asked = runtime.waiting_calls(session).await.unwrap().remove(0);
+    runtime.approve(session, asked.call).await.unwrap();
+    assert!(runtime.waiting_calls(session).await.unwrap().is_empty());
+    let path = place.path().join("hem.bundle");
+    runtime.export(session, &path, &mut |_| {}).await.unwrap();
+    let bundle = SessionBundle::open(&path, &mut |_| {}).await.unwrap();
+    let away = opened(place.path(), "away/store.db");
+    for time in 1..=2 {
+        away.import(&bundle, ImportOptions::default(), &mut |_| {}).await.unwrap();
+        let waiting = away.waiting_calls(session).await.unwrap();
+        let [again] = &waiting[..] else { panic!("import {time}: {waiting:?}") };
+        assert_eq!((again.call, &again.subject), (asked.call, &asked.subject));
+        assert!(again.detail.contains("because another person approved it"), "{}", again.detail);
+    }
+    away.approve(session, asked.call).await.unwrap();
+    assert!(away.waiting_calls(session).await.unwrap().is_empty());
+}
+
+#[tokio::test]
 async fn the_files_of_a_session_are_a_git_repository() {
     for store in STORES {
         let place = TempDir::new().unwrap();

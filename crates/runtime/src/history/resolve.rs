@@ -5,7 +5,7 @@ use backstitch_core::crash_point;
 use backstitch_core::id::CallId;
 use backstitch_core::journal::{
     CallFinished, CallVerdict, Decision, Effect, InnerMessage, PauseReason, PauseResolved, RecordBody,
-    WorkspaceRevision, WorkspaceRoot,
+    SessionPaused, WorkspaceRevision, WorkspaceRoot,
 };
 use backstitch_core::message::{Content, Message, OptionResultBuilder, Retry};
 use backstitch_core::object::Object;
@@ -131,6 +131,29 @@ impl LiveSession {
         .await
     }
 
+    /// Asks again about the open calls that a person has approved, as in a session that another person started. Returns how many
+    /// there are. Not among them are calls that a person is asked about anyway, because they may have had an effect outside,
+    /// and those of sub-agents that have begun.
+    pub async fn withdraw_approvals(&self) -> Result<usize> {
+        let view = self.view().await;
+        let open = view.open_evaluation().map(|open| open.evaluation_id);
+        let calls = view.pending_calls().filter(|call| Some(call.evaluation_id) == open);
+        let calls = calls.filter(|call| call.session().is_none() && !waits_for_outcome(call));
+        let questions = calls.filter_map(|call| {
+            let approval = call.approval.as_ref()?;
+            let detail = format!("{} needs approval again, because another person approved it", call.name);
+            let question = SessionPaused::new(PauseReason::Approval).of_call(call.call_id);
+            let subject = approval.subject.clone();
+            Some(SessionPaused { subject, ..question.with_detail(detail) }.into())
+        });
+        let questions: Vec<RecordBody> = questions.collect();
+        let count = questions.len();
+        if count > 0 {
+            self.record(questions).await?;
+        }
+        Ok(count)
+    }
+
     /// Returns the recorded result that a pause offers, if it offers one.
     pub async fn offered_result(&self, call: CallId) -> Result<Option<InnerMessage>> {
         let view = self.view().await;
@@ -241,6 +264,14 @@ impl LiveSession {
             None => Ok(()),
         }
     }
+}
+
+/// Whether a person has to say if a call has happened before it runs again.
+fn waits_for_outcome(call: &Call) -> bool {
+    let decision = call.decision.as_ref().map(|resolved| &resolved.decision);
+    let runs_again = matches!(decision, Some(Decision::Retry | Decision::Approve | Decision::Edit { .. }));
+    let is_repeatable = call.recorded_effect().is_some_and(Effect::is_repeatable);
+    call.may_have_run() && !runs_again && !is_repeatable
 }
 
 /// Returns the recorded result that a pause offers for a call, if it offers one.

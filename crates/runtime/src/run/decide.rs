@@ -162,6 +162,12 @@ impl Runtime {
         self.change(session, |live| async move { live.remove_allowing_rules().await }).await
     }
 
+    /// Asks again about the open calls of a session that a person has approved, as for one that another person started, and
+    /// returns how many there are. Fails if another process drives the session.
+    pub async fn withdraw_approvals(&self, session: SessionId) -> Result<usize> {
+        self.change(session, |live| async move { live.withdraw_approvals().await }).await
+    }
+
     /// Adds a note to a session. Fails if another process drives it.
     pub async fn add_note(&self, session: SessionId, note: Note) -> Result<()> {
         self.change(session, move |live| async move { live.record(vec![note.into()]).await }).await

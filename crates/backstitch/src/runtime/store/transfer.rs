@@ -4,8 +4,8 @@
 //! which has to be new, empty, or hold nothing but files of the session; then the directory is recorded. Each step can be interrupted,
 //! and the import repeated.
 //!
-//! Another person may have defined the session. So its rules that let calls run without a question are removed, and its sandbox is limited
-//! to that of this user.
+//! Another person may have defined the session. So its rules that let calls run without a question are removed, calls that were approved
+//! and have not ended are asked about again, and its sandbox is limited to that of this user.
 
 use std::path::{Path, PathBuf};
 
@@ -152,8 +152,9 @@ impl Runtime {
         Ok(recorded_definition(&*self.store.store, &view, None).await.ok())
     }
 
-    /// Removes the rules of imported sessions that let calls run without a question, and limits their rights: another person decided
-    /// about both. That is also done for a session that is here already, because an import may have been interrupted before this.
+    /// Removes the rules of imported sessions that let calls run without a question, asks again about calls that were approved,
+    /// and limits their rights: another person decided about all of it. That is also done for a session that is here already,
+    /// because an import may have been interrupted before this.
     async fn distrust(
         &self,
         report: &TransferReport,
@@ -163,6 +164,10 @@ impl Runtime {
         let mut removed = Vec::new();
         // An ancestor has only its records before the fork, which no process drives.
         for one in report.sessions.iter().filter(|one| one.role != SessionRole::Ancestor) {
+            let view = self.view(one.session).await?;
+            if view.pending_calls().any(|call| call.approval.is_some()) {
+                self.withdraw_approvals(one.session).await?;
+            }
             let has_rules = {
                 let rules = self.state(one.session).await?.all::<ApprovalRule>()?;
                 rules.iter().any(|rule| rule.verdict == ApprovalVerdict::Allow)
