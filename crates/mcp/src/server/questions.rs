@@ -2,9 +2,11 @@
 //!
 //! Since revision 2026-07-28 a server sends no requests. A call that needs a decision ends with the question as its
 //! result, and the client repeats the call with the answer. Here the call itself keeps waiting meanwhile, and the
-//! repeated request continues it. The state that the client returns is only the name of the call.
+//! repeated request continues it. The state that the client returns is only the name of the question: that of the call, and a
+//! number, so that a late answer is not taken for that to a later question about the call.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use backstitch_core::id::CallId;
@@ -44,6 +46,8 @@ pub(super) struct QuestionSender {
     results: Arc<Mutex<ResultSender>>,
     /// Stops the call.
     cancel: CancellationToken,
+    /// The number of questions so far.
+    count: AtomicU32,
 }
 
 /// Removes a question that nobody waits for any more.
@@ -93,13 +97,14 @@ impl QuestionSender {
         cancel: CancellationToken,
     ) -> Self {
         let request = (name.to_owned(), arguments.clone());
-        Self { questions, request, results: Arc::new(Mutex::new(results)), cancel }
+        let (results, count) = (Arc::new(Mutex::new(results)), AtomicU32::new(0));
+        Self { questions, request, results, cancel, count }
     }
 
     /// Asks a question, and waits for the request that brings the answer.
     pub(super) async fn ask(&self, call: CallId, question: ElicitRequest) -> Option<ElicitResult> {
         let (sender, answer) = oneshot::channel();
-        let key = call.to_string();
+        let key = format!("{call}-{}", self.count.fetch_add(1, Ordering::Relaxed));
         let open = OpenQuestion {
             call,
             cancel: self.cancel.clone(),

@@ -256,6 +256,9 @@ fn a_client_without_a_handshake_is_asked_again_with_the_next_result() {
     let second = client.request("tools/call", approve(&first["result"]["requestState"]));
     let question = &second["result"]["inputRequests"]["approval"]["params"]["message"];
     assert!(question.as_str().unwrap_or_default().starts_with(CHANGED), "{second}");
+    // A second answer to the first question decides nothing.
+    let late = client.request("tools/call", approve(&first["result"]["requestState"]));
+    assert_eq!(late["error"]["code"], -32602, "{late}");
     assert_eq!(stage.file("mended.txt"), None);
     worked(&client.request("tools/call", approve(&second["result"]["requestState"])));
     assert_eq!(stage.file("mended.txt").unwrap(), "two\n");
