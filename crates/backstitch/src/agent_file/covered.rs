@@ -9,6 +9,8 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use backstitch_core::text::{escape_characters, is_steering};
+
 use crate::digest::Digest;
 use crate::journal::CoveredDigests;
 use crate::ports::ProcessSpec;
@@ -36,15 +38,18 @@ fn files_of(_: &ProcessSpec, _: Option<&Path>, _: &[String]) -> BTreeSet<PathBuf
     BTreeSet::new()
 }
 
-/// Returns the name of a file for people, and its digest. A program that may be run but not read has that of its size and
-/// time of change.
+/// Returns the name of a file for people, as one line without control characters, and its digest. A program that may be run
+/// but not read has that of its size and time of change.
 fn digest_of(path: &Path) -> (String, Digest) {
     let read = File::open(path).and_then(Digest::of_reader);
     let digest = read.unwrap_or_else(|_| {
         let known = path.metadata().ok().map(|known| (known.len(), known.modified().ok()));
         Digest::of(format!("{known:?}").as_bytes())
     });
-    (format!("the file {}", path.display()), digest)
+    // An agent may choose the name, as the target of a link.
+    let name = format!("the file {}", path.display());
+    let name = escape_characters(&name, |character| character == '\n' || is_steering(character));
+    (name.into_owned(), digest)
 }
 
 #[cfg(test)]
@@ -87,6 +92,10 @@ mod tests {
         std::fs::remove_file(path("link")).unwrap();
         symlink("other", path("link")).unwrap();
         assert_eq!(covered("./link", &[]).into_keys().collect::<Vec<_>>(), [name("other")]);
+        write(&path("a\n\u{1b}[2Kb"), "other");
+        symlink("a\n\u{1b}[2Kb", path("hostile")).unwrap();
+        let hostile = covered("./hostile", &[]).into_keys().next().unwrap();
+        assert_eq!(hostile, format!("the file {}/a\\u000a\\u001b[2Kb", directory.display()));
         assert!(covered("./missing", &["pattern.py"]).is_empty(), "nothing is started");
         assert!(covered("sh", &[]).into_keys().all(|name| name.starts_with("the file /")));
     }

@@ -39,7 +39,8 @@ pub(crate) fn explain(common: &Common, view: &JournalView, all: &[PendingDecisio
         let (id, call) = (short(one.session), one.call.map(short));
         match (reason, call) {
             (PauseReason::Approval, Some(call)) => {
-                lines.push(format!("paused: {detail}"));
+                // It may name files.
+                lines.push(format!("paused: {}", exact_text(detail)));
                 lines.extend(call_text(one, "  "));
                 let edit = common.hint(format_args!("resolve {id} {call} edit --arguments JSON"));
                 lines.push(format!("approve or deny it (`--all` decides about all calls, `deny --reason TEXT` gives the model a reason, `{edit}` approves it with other arguments):"));
