@@ -46,8 +46,8 @@ pub trait ToolHandler: Send + Sync {
     /// start nothing. The arguments are compared by themselves: digests that follow from them lead to a second question if
     /// a person edits the call.
     ///
-    /// After an error the call starts all the same, so a handler that returns one compares them itself
-    /// ([`ToolContext::approved`]).
+    /// A call does not start after an error, but fails with it. A handler that starts something may compare the digests once
+    /// more right before that ([`ToolContext::approved`]).
     fn inspect<'a>(&'a self, _call: CallInspection<'a>) -> BoxFuture<'a, Result<CoveredDigests, ToolError>> {
         Box::pin(std::future::ready(Ok(CoveredDigests::new())))
     }

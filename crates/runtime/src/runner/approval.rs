@@ -3,6 +3,7 @@
 use std::panic::AssertUnwindSafe;
 
 use super::request::{CallOutcome, CallRequest};
+use super::result::Failure;
 use super::{ToolRunner, paused};
 use crate::agent::SubAgent;
 use crate::error::Result;
@@ -10,8 +11,9 @@ use crate::fence::panic_message;
 use crate::live::LiveSession;
 use backstitch_core::approval::{ApprovalRule, ApprovalRules, ApprovalVerdict, RuleMatch};
 use backstitch_core::journal::{ApprovalSubject, CoveredDigests, Decision, PauseReason, PauseResolved};
+use backstitch_core::message::Retry;
 use backstitch_core::mode::{AgentMode, CallKind};
-use backstitch_core::tool::{Approval, CallInspection, InspectionMoment, Tool, ToolError};
+use backstitch_core::tool::{Approval, CallInspection, InspectionMoment, Tool};
 use futures_util::FutureExt as _;
 use serde_json::{Map, Value};
 
@@ -82,15 +84,16 @@ impl ToolRunner {
         arguments: &Map<String, Value>,
     ) -> Result<CallOutcome> {
         let covered = match self.inspect(tool, arguments, InspectionMoment::Question).await {
-            Ok(covered) => covered.unwrap_or_default(),
-            Err(panic) => return self.refuse_panic(call, panic).await,
+            Ok(covered) => covered,
+            Err(failure) => return self.refuse(call, failure).await,
         };
         let question = paused(call, PauseReason::Approval, first_question(tool.name().as_str()));
         self.live.record(vec![question.about(ApprovalSubject::new(arguments, covered)).into()]).await?;
         Ok(CallOutcome::NeedsApproval)
     }
 
-    /// Asks a person again if what a call would start is not what a person approved. Returns `None` if it may start.
+    /// Asks a person again if what a call would start is not what a person approved, and ends the call if that cannot be known.
+    /// Returns `None` if it may start.
     pub(super) async fn check_approval(
         &self,
         tool: &Tool,
@@ -104,14 +107,14 @@ impl ToolRunner {
         let cancel = call.cancel.as_ref().unwrap_or(&self.cancel);
         let covered = tokio::select! {
             biased;
-            () = cancel.cancelled() => None,
-            covered = self.inspect(tool, arguments, InspectionMoment::Start) => match covered {
-                Ok(covered) => covered.ok(),
-                Err(panic) => return self.refuse_panic(call, panic).await.map(Some),
-            },
+            // A call that is cancelled meanwhile is started, and its handler does not run.
+            () = cancel.cancelled() => Ok(approved.covered.clone()),
+            covered = self.inspect(tool, arguments, InspectionMoment::Start) => covered,
         };
-        // If it cannot be known now, the handler compares it. A call that is cancelled meanwhile does not run.
-        let covered = covered.unwrap_or_else(|| approved.covered.clone());
+        let covered = match covered {
+            Ok(covered) => covered,
+            Err(failure) => return self.refuse(call, failure).await.map(Some),
+        };
         let now = ApprovalSubject::new(arguments, covered);
         let Some(changed) = approved.difference(&now) else { return Ok(None) };
         let name = tool.name();
@@ -121,17 +124,23 @@ impl ToolRunner {
         Ok(Some(CallOutcome::NeedsApproval))
     }
 
-    /// Asks a handler what a call starts. A panic of the handler becomes its message.
+    /// Asks a handler what a call starts.
     async fn inspect(
         &self,
         tool: &Tool,
         arguments: &Map<String, Value>,
         moment: InspectionMoment,
-    ) -> Result<Result<CoveredDigests, ToolError>, String> {
+    ) -> Result<CoveredDigests, Failure> {
         let directory = self.live.workspace().and_then(|workspace| workspace.host_directory());
         let call = CallInspection { arguments, directory: directory.as_deref(), moment };
         let inspected = AssertUnwindSafe(async { tool.handler.inspect(call).await }).catch_unwind().await;
-        inspected.map_err(panic_message)
+        match inspected {
+            Ok(covered) => covered.map_err(Failure::of_tool),
+            Err(panic) => {
+                let message = format!("{} panicked: {}", tool.name(), panic_message(panic));
+                Err(Failure::by_runtime("panic", message, Retry::Refused))
+            }
+        }
     }
 }
 

@@ -130,8 +130,8 @@ impl ToolRunner {
         }
     }
 
-    /// Ends a call that could not be prepared, because code of its tool or agent panicked.
-    pub(super) async fn refuse_panic(&self, call: &CallRequest, panic: String) -> Result<CallOutcome> {
+    /// Ends a call whose mission or agent could not be made.
+    async fn refuse_panic(&self, call: &CallRequest, panic: String) -> Result<CallOutcome> {
         let message = format!("{} panicked: {panic}", call.name);
         self.refuse(call, Failure::by_runtime("panic", message, Retry::Refused)).await
     }

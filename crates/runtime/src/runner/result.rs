@@ -3,7 +3,7 @@
 use backstitch_core::extra::Extra;
 use backstitch_core::message::{Message, OptionResult, PolicyName, Retry};
 use backstitch_core::ports::{UncoveredPath, UncoveredReason};
-use backstitch_core::tool::{ToolResult, ValueInContext};
+use backstitch_core::tool::{ToolError, ToolResult, ValueInContext};
 use serde_json::{Map, Value, json};
 
 use super::request::CallRequest;
@@ -34,6 +34,18 @@ pub(super) struct Failure {
 impl Failure {
     pub(super) fn by_runtime(kind: &str, message: impl Into<String>, retry: Retry) -> Self {
         Self { speaker: Speaker::Runtime, kind: kind.to_owned(), message: message.into(), retry }
+    }
+
+    /// Returns the failure that an error of a tool stands for.
+    pub(super) fn of_tool(error: ToolError) -> Self {
+        let speaker = Speaker::Tool;
+        match error {
+            ToolError::Failed { kind, message, retry, .. } => Self { speaker, kind, message, retry },
+            ToolError::Validation { message } => {
+                Self { speaker, kind: "validation".to_owned(), message, retry: Retry::Allowed }
+            }
+            other => Self::by_runtime("tool_failed", other.to_string(), Retry::Refused),
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use super::attempt::{Stop, catch_session_panic};
 use super::files::{Hold, Rescue};
 use super::finish::FinalBatch;
 use super::request::CallOutcome;
-use super::result::{self, Failure, Speaker};
+use super::result::{self, Failure};
 use super::{Attempt, Settlement, ToolRunner, paused};
 use crate::error::{Result, RuntimeError};
 use crate::live::{OtherCalls, RepositoriesChanged};
@@ -30,19 +30,14 @@ impl ToolRunner {
         error: ToolError,
         draft: Option<Box<Draft>>,
     ) -> Result<Settlement> {
-        let speaker = Speaker::Tool;
         let failure = match error {
-            ToolError::Failed { kind, message, retry, .. } => Failure { speaker, kind, message, retry },
-            ToolError::Validation { message } => {
-                Failure { speaker, kind: "validation".to_owned(), message, retry: Retry::Allowed }
-            }
             ToolError::VisibilityExpansionRequired { sections, reason } => {
                 return self.never_ran(started, hold, sections, reason).await;
             }
             ToolError::DeadlineExceeded => {
                 return self.handle_stop(started, hold, Stop::Deadline, draft).await;
             }
-            other => Failure::by_runtime("tool_failed", other.to_string(), Retry::Refused),
+            other => Failure::of_tool(other),
         };
         self.roll_back(started, hold, failure, draft, CallOutcome::Failed).await
     }

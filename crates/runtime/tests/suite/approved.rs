@@ -42,7 +42,12 @@ impl ToolHandler for LoomHandler {
         let text = self.file.lock().unwrap().clone();
         assert_ne!(text, "tear", "the loom is torn");
         let digest = Digest::of(text.as_bytes());
-        Box::pin(async move { Ok(CoveredDigests::from([("the file loom".to_owned(), digest)])) })
+        Box::pin(async move {
+            if text == "lock" {
+                return Err(ToolError::new("the loom is torn, or locked"));
+            }
+            Ok(CoveredDigests::from([("the file loom".to_owned(), digest)]))
+        })
     }
 }
 
@@ -182,21 +187,21 @@ async fn a_question_that_comes_back_is_decided_again() {
 }
 
 #[tokio::test]
-async fn a_tool_that_panics_before_it_starts_fails() {
-    for asks in [false, true] {
+async fn a_call_fails_if_it_is_not_known_what_it_starts() {
+    for (asks, text) in [(false, "tear"), (true, "tear"), (false, "lock"), (true, "lock")] {
         let (runtime, loom) = (runtime(), Loom::new("silk"));
         if !asks {
-            loom.replace("tear");
+            loom.replace(text);
         }
         let (session, mut ended) = driven(&runtime, &loom.agent).await;
         if asks {
             runtime.approve(session, waiting_call(&runtime, session).await.call).await.unwrap();
-            loom.replace("tear");
+            loom.replace(text);
             ended = resume_session(&runtime, session, &loom.agent).await;
         }
         assert_eq!(ended.answer().unwrap().text, "done");
         let results = results(&runtime, session).await;
-        assert!(results[0].contains("loom panicked") && results[0].contains("is torn"), "{results:?}");
+        assert!(results[0].contains("the loom is torn"), "{results:?}");
         assert_eq!(loom.runs(), 0);
     }
 }
