@@ -235,16 +235,15 @@ impl ServerTool {
         context: &ToolContext,
         arguments: Map<String, Value>,
     ) -> Result<Option<ToolOutcome>, ToolError> {
-        let directory = context.directory();
-        let connection = self.server.connection(directory.as_deref()).await;
-        let connection = connection.map_err(|error| unavailable(with_causes(&error)))?;
+        let connection = self.connect(context.directory().as_deref()).await?;
         if let Some(change) = self.server.change(&connection) {
             let name = format!("compare the tools of {}", self.server.shared.spec.name);
             context.step(&name, async { Ok(change) }).await?;
         }
         self.find_in(&connection.listing)?;
         if let Some(approved) = context.approved() {
-            let now = self.list_now(&connection).await?.digest();
+            let Some(now) = self.list_over(&connection).await? else { return Ok(None) };
+            let now = now.digest();
             if approved.covered != self.covered(now) {
                 let (tool, name) = (&self.pinned.name, &self.server.shared.spec.name);
                 let message = format!(
@@ -304,11 +303,22 @@ impl ServerTool {
         CoveredDigests::from([(name, definition)])
     }
 
-    /// Asks the server for the definition of the tool. Fails as [`find_in`](Self::find_in) does.
-    async fn list_now(&self, connection: &Connection) -> Result<PinnedTool, ToolError> {
-        let listing = connection.list_again(&self.server.shared.spec).await;
-        let listing = listing.map_err(|error| unavailable(with_causes(&error)))?;
-        self.find_in(&listing).cloned()
+    async fn connect(&self, directory: Option<&Path>) -> Result<Arc<Connection>, ToolError> {
+        let connection = self.server.connection(directory).await;
+        connection.map_err(|error| unavailable(with_causes(&error)))
+    }
+
+    /// Asks the server for the definition of the tool. Returns `None` if the connection is of no use any more, as after a long
+    /// wait for a person; the next one is new. Fails as [`find_in`](Self::find_in) does.
+    async fn list_over(&self, connection: &Arc<Connection>) -> Result<Option<PinnedTool>, ToolError> {
+        match connection.list_again(&self.server.shared.spec).await {
+            Ok(listing) => self.find_in(&listing).cloned().map(Some),
+            Err(ClientError::Protocol { .. }) if !connection.is_program || connection.is_closed() => {
+                self.server.forget(connection);
+                Ok(None)
+            }
+            Err(error) => Err(unavailable(with_causes(&error))),
+        }
     }
 
     /// Returns the tool in a list of the server. Fails if it is gone, or has other parameters than it was pinned with.
@@ -338,9 +348,13 @@ impl ToolHandler for ServerTool {
                 let approved = *self.approved_digest();
                 return Ok(self.covered(approved.unwrap_or_else(|| self.pinned.digest())));
             }
-            let connection = self.server.connection(call.directory).await;
-            let connection = connection.map_err(|error| unavailable(with_causes(&error)))?;
-            Ok(self.covered(self.list_now(&connection).await?.digest()))
+            let connection = self.connect(call.directory).await?;
+            let now = match self.list_over(&connection).await? {
+                Some(now) => now,
+                // The list of a new connection is new.
+                None => self.find_in(&self.connect(call.directory).await?.listing)?.clone(),
+            };
+            Ok(self.covered(now.digest()))
         })
     }
 }
