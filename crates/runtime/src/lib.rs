@@ -98,8 +98,8 @@ pub use process::{
     PrivateDirectory, ProgramPlace, ServerProcess, ServerStreams, left_temporaries, remove_left_temporaries,
 };
 pub use process::{
-    SandboxSupport, end_survivors, has_namespaces, has_supervisor, hide_secrets, probe, resolve_writable,
-    set_supervisor, supervise_if_asked,
+    CALL_TIMES, SandboxSupport, end_survivors, has_namespaces, has_supervisor, hide_secrets, probe,
+    resolve_writable, set_supervisor, supervise_if_asked,
 };
 pub use replay::Replay;
 pub use report::{SentItem, Version};

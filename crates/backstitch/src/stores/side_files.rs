@@ -9,6 +9,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use backstitch_runtime::CALL_TIMES;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -39,6 +40,8 @@ pub enum SideFile {
     ApplyMarks,
     /// Sessions that have an MCP server.
     ServerLocks,
+    /// When the processes of interrupted calls ran.
+    CallTimes,
     /// What `--log-file` names.
     LogFile,
 }
@@ -56,8 +59,14 @@ pub struct SideFileChange {
 
 impl SideFile {
     /// All kinds.
-    pub const ALL: [Self; 5] =
-        [Self::InputHistory, Self::GuardBindings, Self::ApplyMarks, Self::ServerLocks, Self::LogFile];
+    pub const ALL: [Self; 6] = [
+        Self::InputHistory,
+        Self::GuardBindings,
+        Self::ApplyMarks,
+        Self::ServerLocks,
+        Self::CallTimes,
+        Self::LogFile,
+    ];
 
     /// Returns the name of the kind, as people read it.
     pub fn name(self) -> &'static str {
@@ -66,6 +75,7 @@ impl SideFile {
             Self::GuardBindings => "guard bindings",
             Self::ApplyMarks => "apply marks",
             Self::ServerLocks => "server locks",
+            Self::CallTimes => "call times",
             Self::LogFile => "log files",
         }
     }
@@ -77,6 +87,7 @@ impl SideFile {
             Self::GuardBindings => Some(store.join(GUARD)),
             Self::ApplyMarks => Some(store.join(APPLIES)),
             Self::ServerLocks => Some(store.join(SERVERS)),
+            Self::CallTimes => Some(store.join(CALL_TIMES)),
             Self::LogFile => None,
         }
     }
@@ -128,34 +139,45 @@ pub fn redact(
                 })
             }),
             SideFile::GuardBindings => redact_reports(&path, value, mode),
-            // They hold ids only.
-            SideFile::ApplyMarks | SideFile::ServerLocks | SideFile::LogFile => Ok(0),
+            // They hold ids and times only.
+            SideFile::ApplyMarks | SideFile::ServerLocks | SideFile::CallTimes | SideFile::LogFile => Ok(0),
         };
         changes.extend(file.change(path, entries)?);
     }
     Ok(changes)
 }
 
-/// Removes what side files hold about sessions. `typed` are the messages of people in them.
+/// Removes messages from the input history. `typed` are the texts of people in the sessions that are about to be removed: once
+/// they are gone, nobody knows which messages were theirs.
+pub fn forget_messages(
+    places: &SidePlaces,
+    typed: &HashSet<String>,
+    mode: ErasureMode,
+) -> Result<Option<SideFileChange>, OpenError> {
+    let Some(path) = places.input_history.clone().filter(|_| !typed.is_empty()) else { return Ok(None) };
+    // At the prompt, a backslash before an `@` keeps it from naming a file.
+    let is_typed = |message: &str| typed.contains(message) || typed.contains(&message.replace("\\@", "@"));
+    let keep = |message: &str| (!is_typed(message.trim())).then(|| message.to_owned());
+    let entries = input_history::rewrite(&path, mode, keep);
+    SideFile::InputHistory.change(path, entries)
+}
+
+/// Removes what side files hold about sessions, except for [messages](forget_messages).
 pub fn remove(
     places: &SidePlaces,
     sessions: &HashSet<SessionId>,
-    typed: &HashSet<String>,
     mode: ErasureMode,
 ) -> Result<Vec<SideFileChange>, OpenError> {
     let mut changes = Vec::new();
     for (file, path) in places.all() {
         let entries = match file {
-            SideFile::InputHistory => input_history::rewrite(&path, mode, |message| {
-                (!typed.contains(message.trim())).then(|| message.to_owned())
-            }),
             SideFile::GuardBindings => remove_all(mode, bindings(&path), |directory| {
                 bound_session(directory).is_some_and(|bound| sessions.contains(&bound))
             }),
-            SideFile::ApplyMarks | SideFile::ServerLocks => {
+            SideFile::ApplyMarks | SideFile::ServerLocks | SideFile::CallTimes => {
                 remove_all(mode, entries_of(&path), |entry| names_session(entry, sessions))
             }
-            SideFile::LogFile => Ok(0),
+            SideFile::InputHistory | SideFile::LogFile => Ok(0),
         };
         changes.extend(file.change(path, entries)?);
     }
@@ -241,9 +263,11 @@ mod tests {
                 fs::create_dir_all(store.join(kind)).unwrap();
                 fs::write(store.join(kind).join(file), "").unwrap();
             }
+            fs::create_dir_all(store.join(CALL_TIMES).join(session)).unwrap();
+            fs::write(store.join(CALL_TIMES).join(session).join("times"), "").unwrap();
         }
         let input_history = Some(store.join("history"));
-        fs::write(store.join("history"), "#V2\nsew it\nhunter2-leaked\n").unwrap();
+        fs::write(store.join("history"), "#V2\nsew it\nto a@b, not \\\\@c\nhunter2-leaked\n").unwrap();
         (directory, SidePlaces { store, input_history })
     }
 
@@ -255,18 +279,25 @@ mod tests {
     fn a_removal_takes_the_files_of_its_sessions_only() {
         let (_directory, places) = write_files();
         let sessions = HashSet::from([ONE.parse().unwrap()]);
-        let typed = HashSet::from(["sew it".to_owned()]);
-        let expected = [("input history", 1), ("guard bindings", 1), ("apply marks", 1), ("server locks", 1)];
-        let rehearsed = remove(&places, &sessions, &typed, ErasureMode::DryRun).unwrap();
+        let typed = HashSet::from(["sew it".to_owned(), "to a@b, not @c".to_owned()]);
+        let others = ["guard bindings", "apply marks", "server locks", "call times"];
+        let expected = others.map(|kind| (kind, 1));
+        let rehearsed = remove(&places, &sessions, ErasureMode::DryRun).unwrap();
         assert_eq!(kinds(&rehearsed), expected);
-        let removed = remove(&places, &sessions, &typed, ErasureMode::Now).unwrap();
+        let removed = remove(&places, &sessions, ErasureMode::Now).unwrap();
         assert_eq!(removed, rehearsed);
+        for mode in [ErasureMode::DryRun, ErasureMode::Now] {
+            let forgotten = forget_messages(&places, &typed, mode).unwrap();
+            assert_eq!(forgotten.map(|change| change.entries), Some(2));
+        }
         let exists = |name: &str| places.store.join(name).exists();
         assert!(!exists("guard/claude/a") && exists("guard/claude/b/session.json"));
         assert!(!exists(&format!("applies/{ONE}")) && exists(&format!("applies/{OTHER}")));
         assert!(!exists(&format!("mcp/{ONE}.lock")) && exists(&format!("mcp/{OTHER}.lock")));
+        assert!(!exists(&format!("calls/{ONE}")) && exists(&format!("calls/{OTHER}/times")));
         assert_eq!(fs::read_to_string(places.store.join("history")).unwrap(), "#V2\nhunter2-leaked\n");
-        assert_eq!(remove(&places, &sessions, &typed, ErasureMode::Now).unwrap(), []);
+        assert_eq!(remove(&places, &sessions, ErasureMode::Now).unwrap(), []);
+        assert_eq!(forget_messages(&places, &typed, ErasureMode::Now).unwrap(), None);
     }
 
     #[test]

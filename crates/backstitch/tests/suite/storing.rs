@@ -11,6 +11,7 @@ use backstitch::code::ErrorCode;
 use backstitch::host::{
     CollectOptions, DirectoryError, ImportOptions, RemoveOptions, SessionBundle, check_arguments,
 };
+use backstitch::message::Part;
 use backstitch::ports::{
     ClaimMode, Erasure, ErasureMode, ForkRemoval, GcMode, OpenError, Owner, StoreError, TransferOutcome,
 };
@@ -512,6 +513,31 @@ async fn side_files_are_redacted_and_removed_with_their_session() {
     let collected = runtime.collect(expired).await.unwrap();
     assert_eq!((collected.expired.as_slice(), collected.side_files.len()), (&[session][..], 1));
     assert!(!other.exists() && lock.exists(), "only those of its sessions are removed");
+}
+
+/// What was typed belongs to the session also after a rewind, and a fork has not typed what its parent had.
+#[tokio::test]
+async fn what_was_typed_is_removed_with_the_session_it_was_typed_in() {
+    let place = TempDir::new().unwrap();
+    let history = place.path().join("history");
+    let runtime = Runtime::at(place.path().join("store.db")).unwrap();
+    let runtime = runtime.with_input_history(Some(history.clone()));
+    let policy = ScriptedPolicy::from_toml("[[reply]]\ntext = \"Done.\"\n").unwrap();
+    let agent = Agent::new("tailor").policy(policy);
+    let parts = vec![Part::text("sew @seam"), Part::text("<file path=\"seam\">red</file>")];
+    let run = runtime.start(&agent, Mission::new(parts)).await.unwrap();
+    run.outcome().await.unwrap();
+    let session = run.session();
+    let typed = "#V2\nsew @seam\nsomething else\n";
+    std::fs::write(&history, typed).unwrap();
+
+    let fork = runtime.fork(session, PointSpec::Head).await.unwrap().session;
+    runtime.remove([fork], RemoveOptions::default()).await.unwrap();
+    assert_eq!(read(&history).unwrap(), typed);
+
+    runtime.rewind(session, PointSpec::Start).await.unwrap();
+    runtime.remove([session], RemoveOptions::default()).await.unwrap();
+    assert_eq!(read(&history).unwrap(), "#V2\nsomething else\n");
 }
 
 /// Copies of projects belong to their sessions.

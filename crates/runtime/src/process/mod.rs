@@ -85,6 +85,7 @@ pub use unsupported::end_survivors;
 use unsupported::{SharedDirectory, end_call, supervise};
 
 pub(crate) use lines::Sink;
+pub use times::CALL_TIMES;
 #[cfg(unix)]
 pub(crate) use times::file_time;
 pub(crate) use times::{AttemptRun, CallTimes, CallTimesDirectory, FileTime};

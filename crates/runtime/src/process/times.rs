@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 use backstitch_core::id::{CallId, SessionId};
 use serde::{Deserialize, Serialize};
 
-/// The directory of all these files, in the runtime's own directory.
-const DIRECTORY: &str = "calls";
+/// The directory of the files about processes of calls, in the runtime's own directory.
+pub const CALL_TIMES: &str = "calls";
 
 /// The end of the name of a file about a process that has returned to its call.
 const RETURNED: &str = "returned";
@@ -59,7 +59,7 @@ pub(crate) struct CallTimesDirectory(PathBuf);
 impl CallTimesDirectory {
     /// Names the directory of a session, below the runtime's own directory.
     pub(crate) fn of(own: &Path, session: SessionId) -> Self {
-        Self(own.join(DIRECTORY).join(session.to_string()))
+        Self(own.join(CALL_TIMES).join(session.to_string()))
     }
 
     /// Returns the beginning of the paths for the processes of an attempt.

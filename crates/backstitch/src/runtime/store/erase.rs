@@ -6,12 +6,12 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use backstitch_runtime::{left_temporaries, readable_message, remove_left_temporaries};
+use backstitch_runtime::{left_temporaries, read_records, readable_message, remove_left_temporaries};
 use backstitch_workspace::remove_copy;
 
 use super::blocking;
 use crate::id::SessionId;
-use crate::journal::Role;
+use crate::journal::{Position, RecordBody, Role};
 use crate::ports::{
     Erasure, ErasureMode, Expiry, ForkRemoval, GcMode, IndexedStatus, OpenError, Redaction, Removal,
     RemovalReport, RemovedSession, Retention, StoreSize,
@@ -128,30 +128,41 @@ impl Runtime {
         let rehearsed = self.store().remove(removal(ErasureMode::DryRun)).await?;
         let copies = self.copies_of(&rehearsed).await;
         let (places, mode) = (self.side_places(), options.mode);
-        let typed = match &places {
-            Some(SidePlaces { input_history: Some(_), .. }) => self.messages_of_people(&rehearsed).await,
-            _ => HashSet::new(),
-        };
         // A removal that was interrupted may have left side files of sessions that are named again.
         let mut ids: HashSet<SessionId> = rehearsed.sessions.iter().map(|one| one.session).collect();
         ids.extend(sessions.iter().copied());
+        // What people typed is known only as long as the sessions exist, so it is removed before them, unless they are held: then
+        // their removal is refused.
+        let is_held = mode == ErasureMode::Now && self.is_any_held(&ids).await;
+        let typed = match &places {
+            Some(SidePlaces { input_history: Some(_), .. }) => self.texts_of_people(&ids).await,
+            _ => HashSet::new(),
+        };
+        let mut forgotten = None;
+        if !is_held {
+            forgotten = forget_messages(places.clone(), typed.clone(), mode).await?;
+        }
         let content = match mode {
             ErasureMode::DryRun => rehearsed,
             ErasureMode::Now => self.store().remove(removal(ErasureMode::Now)).await?,
         };
+        if is_held {
+            forgotten = forget_messages(places.clone(), typed, mode).await?;
+        }
         let count = copies.len();
-        let side_files = blocking(move || {
+        let removed = blocking(move || {
             if mode == ErasureMode::Now {
                 for path in copies {
                     remove_copy(&path).map_err(|source| OpenError::Io { path, source })?;
                 }
             }
             match places {
-                Some(places) => Ok(side_files::remove(&places, &ids, &typed, mode)?),
+                Some(places) => Ok(side_files::remove(&places, &ids, mode)?),
                 None => Ok(Vec::new()),
             }
         })
         .await?;
+        let side_files = forgotten.into_iter().chain(removed).collect();
         Ok(RemovedContent { content, copies: count, side_files })
     }
 
@@ -161,18 +172,36 @@ impl Runtime {
         Some(SidePlaces { store, input_history: self.input_history.clone() })
     }
 
-    /// Returns the messages of people in sessions. A session that cannot be read has none.
-    async fn messages_of_people(&self, removal: &RemovalReport) -> HashSet<String> {
-        let mut typed = HashSet::new();
-        for session in removal.sessions.iter().map(|one| one.session) {
-            let Ok(view) = self.view(session).await else { continue };
-            let Ok(messages) = view.messages(0..view.message_count()) else { continue };
-            for message in messages.iter().filter(|message| message.role() == Role::User) {
-                let Ok(whole) = readable_message(&*self.store.store, message).await else { continue };
-                typed.insert(whole.content().trim().to_owned());
+    /// Whether a process holds one of these sessions.
+    async fn is_any_held(&self, sessions: &HashSet<SessionId>) -> bool {
+        for session in sessions {
+            if matches!(self.store().holder(*session).await, Ok(Some(_))) {
+                return true;
             }
         }
-        typed
+        false
+    }
+
+    /// Returns the texts of people in the journals of sessions, also those before a rewind. A message with attached files has
+    /// several. What cannot be read has none.
+    async fn texts_of_people(&self, sessions: &HashSet<SessionId>) -> HashSet<String> {
+        let mut texts = HashSet::new();
+        for session in sessions {
+            let Ok(records) = read_records(&**self.store(), *session, Position::START, None).await else {
+                continue;
+            };
+            for record in records {
+                let RecordBody::MessageAppended(message) = record.body else { continue };
+                if message.role() != Role::User {
+                    continue;
+                }
+                let Ok(whole) = readable_message(&**self.store(), &message).await else { continue };
+                let parts = whole.message.parts().unwrap_or_default().iter();
+                let inline = parts.filter_map(|part| part.as_text()?.text.inline());
+                texts.extend(inline.map(|text| text.trim().to_owned()));
+            }
+        }
+        texts
     }
 
     /// Returns the copies of projects that sessions work in.
@@ -259,4 +288,14 @@ impl Runtime {
         files.extend(directories);
         files
     }
+}
+
+/// Removes what people typed in removed sessions from the input history.
+async fn forget_messages(
+    places: Option<SidePlaces>,
+    typed: HashSet<String>,
+    mode: ErasureMode,
+) -> Result<Option<SideFileChange>, RuntimeError> {
+    let Some(places) = places else { return Ok(None) };
+    blocking(move || Ok(side_files::forget_messages(&places, &typed, mode)?)).await
 }
