@@ -16,10 +16,10 @@ use backstitch_core::journal::{Finish, InnerMessage, Note};
 use backstitch_core::machine::TurnState;
 use backstitch_core::message::{Content, Part};
 use backstitch_core::ports::Delta;
-use tokio::sync::Notify;
+use tokio::sync::{Mutex as AsyncMutex, Notify};
 
 use super::kept::KeptAttempt;
-use crate::live::LiveSession;
+use crate::live::{DetachedTask, LiveSession};
 
 /// The shortest time between two saves of an answer.
 const BETWEEN_SAVES: Duration = Duration::from_secs(1);
@@ -63,11 +63,14 @@ impl PartialAnswer {
 pub(super) struct ArrivingAnswer {
     partial: Arc<Mutex<PartialAnswer>>,
     arrived: Arc<Notify>,
+    /// Locked during a save, which completes even if its future is dropped: until then it is not known what notes hold.
+    saving: Arc<AsyncMutex<()>>,
 }
 
 impl ArrivingAnswer {
     /// Starts with the first attempt of another request.
-    pub(super) fn start(&self, turn: u64) {
+    pub(super) async fn start(&self, turn: u64) {
+        let _saved = self.saving.lock().await;
         *self.lock() = PartialAnswer::of_attempt(turn, 1);
     }
 
@@ -84,26 +87,33 @@ impl ArrivingAnswer {
     }
 
     /// Returns what has arrived, and starts with the next attempt of the same request.
-    pub(super) fn end_attempt(&self) -> PartialAnswer {
+    pub(super) async fn end_attempt(&self) -> PartialAnswer {
+        let _saved = self.saving.lock().await;
         let mut partial = self.lock();
         let next = PartialAnswer::of_attempt(partial.kept.turn, partial.kept.attempt + 1);
         std::mem::replace(&mut *partial, next)
     }
 
     /// Saves new pieces of the answer, as long as it is polled. After a failure nothing more of the attempt is saved.
-    pub(super) async fn save(&self, live: &LiveSession, evaluation: EvaluationId) -> Infallible {
+    pub(super) async fn save(&self, live: &Arc<LiveSession>, evaluation: EvaluationId) -> Infallible {
         loop {
             self.arrived.notified().await;
             tokio::time::sleep(BETWEEN_SAVES).await;
+            let saving = self.saving.clone().lock_owned().await;
             let Some((note, before)) = self.take_unsaved(evaluation) else { continue };
-            match live.record_unsynced(vec![note.into()]).await {
-                Ok(true) => {}
-                Ok(false) => {
-                    self.lock().saved = before;
-                    self.arrived.notify_one();
+            let (arriving, session) = (self.clone(), live.clone());
+            let saved = DetachedTask::plain(async move {
+                let saved = session.record_unsynced(vec![note.into()]).await;
+                if !matches!(saved, Ok(true)) {
+                    arriving.lock().saved = before;
                 }
+                drop(saving);
+                saved
+            });
+            match saved.await {
+                Ok(true) => {}
+                Ok(false) => self.arrived.notify_one(),
                 Err(error) => {
-                    self.lock().saved = before;
                     let session = live.id();
                     tracing::warn!(%session, %error, "the answer could not be saved while it arrived");
                     return std::future::pending().await;
@@ -112,8 +122,7 @@ impl ArrivingAnswer {
         }
     }
 
-    /// Returns a note with what no note holds yet, and the lengths that were saved before. It counts as saved from here on: a
-    /// save is completed even if its future is dropped.
+    /// Returns a note with what no note holds yet, and the lengths that were saved before. It counts as saved from here on.
     fn take_unsaved(&self, evaluation: EvaluationId) -> Option<(Note, [usize; 3])> {
         let mut partial = self.lock();
         let note = partial.note(evaluation, true)?;
@@ -148,14 +157,14 @@ pub(super) fn with_mark(message: &Arc<InnerMessage>) -> Arc<InnerMessage> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_arrived_belongs_to_its_attempt() {
+    #[tokio::test]
+    async fn what_arrived_belongs_to_its_attempt() {
         let arriving = ArrivingAnswer::default();
-        arriving.start(3);
+        arriving.start(3).await;
         arriving.add(&Delta::Text("half".to_owned()));
         arriving.add(&Delta::Reasoning("hm".to_owned()));
         arriving.add(&Delta::Call("\nread_file {".to_owned()));
-        let first = arriving.end_attempt().kept;
+        let first = arriving.end_attempt().await.kept;
         let expected = KeptAttempt {
             turn: 3,
             attempt: 1,
@@ -164,24 +173,24 @@ mod tests {
             calls: "\nread_file {".to_owned(),
         };
         assert_eq!(first, expected);
-        let second = arriving.end_attempt().kept;
+        let second = arriving.end_attempt().await.kept;
         assert!(second.is_empty());
         assert_eq!((second.turn, second.attempt), (3, 2));
-        arriving.start(4);
-        assert_eq!(arriving.end_attempt().kept.attempt, 1);
+        arriving.start(4).await;
+        assert_eq!(arriving.end_attempt().await.kept.attempt, 1);
     }
 
-    #[test]
-    fn what_was_saved_is_not_noted_again() {
+    #[tokio::test]
+    async fn what_was_saved_is_not_noted_again() {
         let arriving = ArrivingAnswer::default();
-        arriving.start(1);
+        arriving.start(1).await;
         let evaluation = "0198a7c0-5d6f-7a3b-9c1d-2e4f6a8b0c1d".parse().unwrap();
         arriving.add(&Delta::Text("one ".to_owned()));
         let (saved, _) = arriving.take_unsaved(evaluation).unwrap();
         assert!(serde_json::to_string(&saved).unwrap().contains("one "));
         assert_eq!(arriving.take_unsaved(evaluation), None);
         arriving.add(&Delta::Text("two".to_owned()));
-        let rest = arriving.end_attempt().note(evaluation, true).unwrap();
+        let rest = arriving.end_attempt().await.note(evaluation, true).unwrap();
         let rest = serde_json::to_string(&rest).unwrap();
         assert!(rest.contains("two") && !rest.contains("one"), "{rest}");
     }

@@ -196,7 +196,7 @@ impl Asker {
                 if ending.is_some() || !matches!(cause, Some(StopReason::Shutdown)) {
                     self.record_stopped(evaluation, turn, described, estimate, reservation).await?;
                 } else {
-                    let partial = self.arriving.end_attempt();
+                    let partial = self.arriving.end_attempt().await;
                     self.keep_unfinished(partial, evaluation, &described, estimate, reservation).await?;
                 }
                 match ending {
@@ -208,7 +208,7 @@ impl Asker {
                 }
             }
             AskOutcome::Pauses(reason, detail) => {
-                let partial = self.arriving.end_attempt();
+                let partial = self.arriving.end_attempt().await;
                 self.keep_unfinished(partial, evaluation, &described, estimate, reservation).await?;
                 Ok(self.pauses.pause_for(evaluation, reason, detail).await?)
             }
@@ -249,7 +249,7 @@ impl Asker {
         shown = fitted(shown, bytes, limit(agent, &view));
         let media = self.content.hydrated.media(self.content.held(), objects).await?;
         let (live, turn, arriving) = (self.live.clone(), turns + 1, self.arriving.clone());
-        arriving.start(turn);
+        arriving.start(turn).await;
         let deltas = Deltas::new(move |delta| {
             arriving.add(&delta);
             live.channel.publish(match delta {
@@ -358,7 +358,7 @@ impl Asker {
         estimate: Amounts,
         reservation: Option<Reservation>,
     ) -> Result<()> {
-        let partial = self.arriving.end_attempt();
+        let partial = self.arriving.end_attempt().await;
         if partial.kept.text.is_empty() {
             return self.keep_unfinished(partial, evaluation, &described, estimate, reservation).await;
         }

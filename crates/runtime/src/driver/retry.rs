@@ -49,7 +49,7 @@ impl Asker {
                 Err(error) => error,
             };
             error.message = recordable(&self.agent, &error.message);
-            let partial = self.arriving.end_attempt();
+            let partial = self.arriving.end_attempt().await;
             let mut usage = agent.prices.priced(error.request.usage, &info.provider, &info.model);
             if usage == Amounts::ZERO && !partial.kept.is_empty() {
                 // The provider charges for what it has sent, and did not say how much.

@@ -35,7 +35,7 @@ impl<T: 'static> DetachedTask<T> {
 
 impl<T: Send + 'static> DetachedTask<T> {
     /// Creates work that is not tracked. Other tasks wait for it through what it holds, such as a lock.
-    pub(super) fn plain(work: impl Future<Output = T> + Send + 'static) -> Self {
+    pub(crate) fn plain(work: impl Future<Output = T> + Send + 'static) -> Self {
         let handle = Handle::try_current();
         Self::new(work, move |work| {
             // Without a runtime it is dropped, and leaves the same state as a crash.

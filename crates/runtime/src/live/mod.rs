@@ -50,6 +50,7 @@ pub(crate) use build::{Commit, Durable};
 pub(crate) use call_times::WatchedCall;
 pub use children::latest_files;
 pub(crate) use children::{charge_for, depth, has_files, is_withdrawn, still_waits};
+pub(crate) use detached::DetachedTask;
 pub(crate) use files::{RESCUE_BYTES, blocking, changes_between, recorded};
 pub(crate) use interrupted::{DoubtfulFiles, InterruptedFiles, left_to_others, reversal_since};
 pub use load::{SnapshotState, check_snapshot, fold_view, load_view, read_records};

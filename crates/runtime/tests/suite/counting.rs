@@ -137,6 +137,7 @@ impl Store for CountingStore {
                 false => self.inner.append_unsynced(session, expected, fence, batch).await,
             };
             self.unsynced.send_modify(|count| *count += 1);
+            self.stalls.subscribe().wait_for(|stalls| !stalls).await.unwrap();
             appended
         })
     }

@@ -33,6 +33,8 @@ enum FirstEnd {
     Drops,
     /// It drops once the store has saved, or refused to save, its beginning.
     DropsOnceSaved(Arc<CountingStore>),
+    /// It drops while the store saves its beginning.
+    DropsWhileSaved(Arc<CountingStore>),
 }
 
 /// A policy whose first answer has a beginning and no end.
@@ -75,6 +77,15 @@ impl Policy for Stammering {
             question.deltas.emit(Delta::Text("The seam ".to_owned()));
             if let FirstEnd::DropsOnceSaved(store) = &self.first {
                 store.wait_for_unsynced(1).await;
+            }
+            if let FirstEnd::DropsWhileSaved(store) = &self.first {
+                store.stall();
+                store.wait_for_unsynced(1).await;
+                let store = store.clone();
+                tokio::spawn(async move {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    store.unstall();
+                });
             }
             question.deltas.emit(Delta::Text("is".to_owned()));
             if matches!(self.first, FirstEnd::Hangs) {
@@ -231,6 +242,23 @@ async fn a_save_that_fails_does_not_fail_the_run() {
     let kept = load_kept(&runtime, run.session()).await;
     assert_eq!(kept.len(), 1);
     assert_eq!((kept[0].text.as_str(), kept[0].reasoning.as_str()), ("The seam is", "a thought"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_being_saved_when_it_drops_is_kept_once() {
+    for is_refused in [false, true] {
+        let store = Arc::new(CountingStore::default());
+        if is_refused {
+            store.refuse_unsynced();
+        }
+        let runtime = Runtime::new(store.clone());
+        let (agent, _) = agent(FirstEnd::DropsWhileSaved(store));
+        let run = runtime.start(&agent, "Measure").await.unwrap();
+        assert_eq!(run.answer::<String>().await.unwrap(), " 12 cm long.");
+        let kept = load_kept(&runtime, run.session()).await;
+        assert_eq!(kept.len(), 1);
+        assert_eq!((kept[0].text.as_str(), kept[0].reasoning.as_str()), ("The seam is", "a thought"));
+    }
 }
 
 #[tokio::test(start_paused = true)]
