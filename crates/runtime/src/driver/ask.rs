@@ -41,11 +41,13 @@ use crate::policy::WAITS;
 use crate::spans;
 
 /// The outcome of a request.
-enum AskOutcome {
+pub(super) enum AskOutcome {
     /// The answer, and the attempt that it answers.
     Answered(Box<PolicyAnswer>, u32),
     /// A person stopped it. The evaluation ends with a result, or pauses.
     Stopped(Option<EvaluationResult>),
+    /// It failed at a cost, and the budget does not cover another attempt.
+    OutOfBudget(String),
     Pauses(PauseReason, String),
     Ends(EvaluationResult),
 }
@@ -207,6 +209,14 @@ impl Asker {
                     }
                 }
             }
+            AskOutcome::OutOfBudget(exceeded) => {
+                if let Some(reservation) = reservation {
+                    // What its attempts cost is charged already.
+                    let settled = BudgetCharged::new(Some(reservation.id), Amounts::ZERO);
+                    self.live.record_when(vec![settled.into()], Durable::WithNext).await?;
+                }
+                Ok(self.pauses.pause_for(evaluation, PauseReason::Budget, exceeded).await?)
+            }
             AskOutcome::Pauses(reason, detail) => {
                 let partial = self.arriving.end_attempt().await;
                 self.keep_unfinished(partial, evaluation, &described, estimate, reservation).await?;
@@ -330,7 +340,7 @@ impl Asker {
                 Ok(AskOutcome::Stopped(Some(EvaluationResult::cancelled())))
             }
             answer = self.with_retries(agent, evaluation, question, info) => match answer {
-                Ok((answer, attempt)) => Ok(AskOutcome::Answered(Box::new(answer), attempt)),
+                Ok(asked) => Ok(asked),
                 Err(RuntimeError::Policy(error)) if error.kind == WAITS => {
                     Ok(AskOutcome::Pauses(PauseReason::Asked, error.message))
                 }
@@ -359,7 +369,7 @@ impl Asker {
         reservation: Option<Reservation>,
     ) -> Result<()> {
         let partial = self.arriving.end_attempt().await;
-        if partial.kept.text.is_empty() {
+        if partial.kept.text.trim().is_empty() {
             return self.keep_unfinished(partial, evaluation, &described, estimate, reservation).await;
         }
         if let Some(note) = partial.note(evaluation, false) {

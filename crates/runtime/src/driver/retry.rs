@@ -11,12 +11,12 @@ use backstitch_core::budget::Amounts;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{AfterFailure, BudgetCharged, Note, RequestFailed, SessionStopped};
-use backstitch_core::ports::{PolicyAnswer, PolicyRequest, RequestInfo};
+use backstitch_core::ports::{PolicyRequest, RequestInfo};
 use backstitch_core::rng::{Rng, Seed};
 use serde_json::json;
 
 use super::Driver;
-use super::ask::Asker;
+use super::ask::{AskOutcome, Asker};
 use super::drive::millis;
 use crate::agent::Agent;
 use crate::error::{Result, RuntimeError};
@@ -25,15 +25,15 @@ use crate::live::Durable;
 use crate::policy::WAITS;
 
 impl Asker {
-    /// Sends the request, and retries it where that may help. No delay outlasts the evaluation's deadline.
-    /// Returns the answer with the number of the attempt that succeeded.
+    /// Sends the request, and retries it where that may help. No delay outlasts the evaluation's deadline, and no
+    /// attempt follows that the budget does not cover.
     pub(super) async fn with_retries(
         &self,
         agent: &Agent,
         evaluation: EvaluationId,
         question: PolicyRequest,
         info: RequestInfo,
-    ) -> Result<(PolicyAnswer, u32)> {
+    ) -> Result<AskOutcome> {
         let (backoff, turn) = (agent.backoff, question.turn);
         let mut jitter = jitter_of(self.live.seed().await, turn);
         for attempt in 0_u32.. {
@@ -43,7 +43,7 @@ impl Asker {
                 never = self.arriving.save(&self.live, evaluation) => match never {},
             };
             let mut error = match decided {
-                Ok(answer) => return Ok((answer, attempt + 1)),
+                Ok(answer) => return Ok(AskOutcome::Answered(Box::new(answer), attempt + 1)),
                 // Nothing failed: a person has not answered yet.
                 Err(error) if error.kind == WAITS => return Err(error.into()),
                 Err(error) => error,
@@ -94,6 +94,9 @@ impl Asker {
             }
             let failed = failed(AfterFailure::Retry { wait_millis: millis(wait) }).into();
             self.live.record([failed].into_iter().chain(charged).chain(kept).collect()).await?;
+            if let Some(exceeded) = self.exceeded_budget(evaluation).await {
+                return Ok(AskOutcome::OutOfBudget(exceeded));
+            }
             tracing::warn!(
                 kind = error.kind,
                 attempt = attempt + 1,
@@ -111,6 +114,15 @@ impl Asker {
             tokio::time::sleep(wait).await;
         }
         unreachable!("invariant: the loop ends by returning")
+    }
+
+    /// Returns the limit that another attempt would exceed. The reservation of the request covers one attempt, and those that
+    /// failed are charged beside it.
+    async fn exceeded_budget(&self, evaluation: EvaluationId) -> Option<String> {
+        let view = self.live.view().await;
+        let known = view.evaluation(evaluation)?;
+        let exceeded = known.budget?.check(view.spent_by(known)).err()?;
+        Some(exceeded.to_string())
     }
 }
 

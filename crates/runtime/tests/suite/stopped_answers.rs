@@ -12,8 +12,8 @@ use backstitch_core::ports::{
 };
 use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
 use backstitch_runtime::{
-    Agent, Backoff, DriveOutcome, FunctionPolicy, KeptAttempt, LiveKind, Run, Runtime, SubAgent,
-    load_kept_attempts,
+    Agent, Backoff, DriveOutcome, FunctionPolicy, KeptAttempt, LiveKind, ResumeOptions, Run, Runtime,
+    SessionOptions, SubAgent, load_kept_attempts,
 };
 use backstitch_store::MemoryStore;
 use serde_json::{Map, json};
@@ -302,6 +302,26 @@ async fn a_dropped_answer_does_not_use_up_a_small_budget() {
     let agent = agent.tools([measure]).budget(limits);
     let run = runtime.start(&agent, "Measure").await.unwrap();
     assert_eq!(run.answer::<String>().await.unwrap(), " 12 cm long.");
+}
+
+#[tokio::test]
+async fn a_dropped_answer_is_not_retried_beyond_the_budget() {
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let (agent, shown) = agent(FirstEnd::Drops);
+    // What arrived costs 105 tokens, and another attempt may cost 110.
+    let limits = Limits { total_tokens: Some(214), ..Limits::default() };
+    let run = runtime.start(&agent.clone().budget(limits), "Measure").await.unwrap();
+    let ended = run.outcome().await.unwrap();
+    assert!(matches!(ended, DriveOutcome::Paused { reason: PauseReason::Budget, .. }), "{ended:?}");
+    assert_eq!(shown.lock().unwrap().len(), 1);
+    let view = runtime.view(run.session()).await.unwrap();
+    assert_eq!((view.ledger().charged(), view.ledger().reserved()), (ARRIVED, Amounts::ZERO));
+    assert_eq!(load_kept(&runtime, run.session()).await[0].text, "The seam is");
+    let more = Limits { total_tokens: Some(300), ..Limits::default() };
+    let resume = ResumeOptions { budget: Some(more), ..ResumeOptions::default() };
+    let options = SessionOptions::default();
+    let resumed = runtime.resume_with(run.session(), &agent, resume, options).await.unwrap();
+    assert_eq!(resumed.answer::<String>().await.unwrap(), " 12 cm long.");
 }
 
 #[tokio::test]
