@@ -25,11 +25,17 @@ pub(crate) fn no_program(none: NoProgram) -> String {
     )
 }
 
-/// The message for an answer that reached its token limit.
-pub(crate) fn cut_off() -> String {
-    "the answer reached its token limit before its program was complete, so nothing of it was run. Answer with a shorter \
-     program, and leave the rest to the next one"
-        .to_owned()
+/// The error of an answer that reached its token limit.
+pub(crate) fn cut_off() -> TurnError {
+    let message = "the answer reached its token limit before its program was complete, so nothing of it was run. Answer with \
+                   a shorter program, and leave the rest to the next one";
+    TurnError { kind: "truncated".to_owned(), message: message.to_owned() }
+}
+
+/// The error of an answer that a person stopped.
+pub(crate) fn stopped() -> TurnError {
+    let message = "the user interrupted this answer here, so nothing of it was run";
+    TurnError { kind: "interrupted".to_owned(), message: message.to_owned() }
 }
 
 /// The message for a returned value that does not fit the signature.

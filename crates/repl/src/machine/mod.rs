@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicBool;
 use backstitch_core::code::ErrorCode;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId};
-use backstitch_core::journal::{InnerMessage, ProgramStarted, RecordBody, Role, TurnFinished};
+use backstitch_core::journal::{Finish, InnerMessage, ProgramStarted, RecordBody, Role, TurnFinished};
 use backstitch_core::machine::{
     EvaluationHistory, EvaluationResult, Machine, MachineAction, MachineError, MachineEvent, MachineFactory,
     PendingCall, TurnState, VisibleHistory,
@@ -78,8 +78,8 @@ struct Answer {
     origin: Origin,
     text: String,
     at: backstitch_core::time::Timestamp,
-    /// Whether the answer reached its token limit, and may contain only a part of a program.
-    is_cut_off: bool,
+    /// Why the answer may contain only a part of a program, so that nothing of it is run.
+    incomplete: Option<TurnError>,
 }
 
 /// The state of a machine.
@@ -170,12 +170,19 @@ impl LispMachine {
     fn add_answer(&mut self, messages: &[Arc<InnerMessage>]) {
         let Some(first) = messages.first() else { return };
         self.turns = self.turns.max(first.turn);
-        let state = TurnState::of(messages);
-        if state == TurnState::Interrupted {
-            self.phase = Phase::Ask;
-            return;
-        }
-        let is_cut_off = state == TurnState::CutOff && self.accepted != Some(first.turn);
+        let is_stopped = |message: &Arc<InnerMessage>| {
+            message.provider.as_ref().is_some_and(|sidecar| sidecar.finish == Some(Finish::Interrupted))
+        };
+        let incomplete = match TurnState::of(messages) {
+            // A person stopped it. The next request shows how far it came.
+            TurnState::Interrupted if messages.iter().any(is_stopped) => Some(feedback::stopped()),
+            TurnState::Interrupted => {
+                self.phase = Phase::Ask;
+                return;
+            }
+            TurnState::CutOff if self.accepted != Some(first.turn) => Some(feedback::cut_off()),
+            _ => None,
+        };
         let texts = messages.iter().filter(|message| matches!(message.message.content, Content::Parts(_)));
         let texts: Vec<String> = texts.map(|message| message.content()).collect();
         let calls = messages.iter().filter_map(|message| {
@@ -191,19 +198,18 @@ impl LispMachine {
             })
         });
         let origin = Origin { evaluation: self.evaluation, turn: first.turn, answer: first.message_id };
-        let answer = Answer { origin, text: texts.join("\n"), at: first.created_at, is_cut_off };
+        let answer = Answer { origin, text: texts.join("\n"), at: first.created_at, incomplete };
         self.phase = Phase::Answered(answer, calls.collect());
     }
 
     /// Finds the program of an answer, and records it before it runs.
     fn begin(&mut self, answer: Answer) -> Option<MachineAction> {
-        let found = if answer.is_cut_off {
-            Err(TurnError { kind: "truncated".to_owned(), message: feedback::cut_off() })
-        } else {
-            extract(&answer.text).map_err(|none| TurnError {
+        let found = match &answer.incomplete {
+            Some(error) => Err(error.clone()),
+            None => extract(&answer.text).map_err(|none| TurnError {
                 kind: "no_program".to_owned(),
                 message: feedback::no_program(none),
-            })
+            }),
         };
         match found {
             Ok(source) => {

@@ -11,9 +11,10 @@ use backstitch_core::ports::{
     BoxFuture, Delta, Policy, PolicyAnswer, PolicyError, PolicyRequest, RequestInfo,
 };
 use backstitch_core::tool::{Tool, ToolResult, WorkspaceUse};
+use backstitch_repl::LispAgent;
 use backstitch_runtime::{
     Agent, Backoff, DriveOutcome, FunctionPolicy, KeptAttempt, LiveKind, ResumeOptions, Run, Runtime,
-    SessionOptions, SubAgent, load_kept_attempts,
+    SessionOptions, SubAgent, Tools, load_kept_attempts,
 };
 use backstitch_store::MemoryStore;
 use serde_json::{Map, json};
@@ -160,6 +161,39 @@ async fn a_stopped_answer_is_continued_by_a_resume() {
     run.outcome().await.unwrap();
     let resumed = runtime.resume(run.session(), &agent).await.unwrap();
     assert_eq!(resumed.answer::<String>().await.unwrap(), "The seam is 12 cm long.");
+}
+
+#[tokio::test]
+async fn a_lisp_agent_sees_what_it_said_before_it_was_stopped_and_nothing_of_it_runs() {
+    let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+    let shown = Shown::default();
+    let requests = shown.clone();
+    let policy = FunctionPolicy::new(PolicyName::new("tailor").unwrap(), move |question: PolicyRequest| {
+        let texts = question.shown.iter().map(|message| message.content()).collect();
+        let mut requests = requests.lock().unwrap();
+        requests.push(texts);
+        let is_first = requests.len() == 1;
+        async move {
+            if is_first {
+                let program = "```clojure\n(return {:cm 1})\n```\nThe seam ";
+                question.deltas.emit(Delta::Text(program.to_owned()));
+                question.deltas.emit(Delta::Text("is".to_owned()));
+                std::future::pending::<()>().await;
+            }
+            Ok(PolicyAnswer::text("```clojure\n(return {:cm 12})\n```"))
+        }
+    });
+    let agent = Agent::lisp("tests/lisp", Arc::new(policy), LispAgent::new(), Tools::default()).unwrap();
+    let mut run = runtime.start(&agent, "Measure").await.unwrap();
+    wait_for_text(&mut run).await;
+    run.pause();
+    run.outcome().await.unwrap();
+    let resumed = runtime.resume(run.session(), &agent).await.unwrap();
+    let answer = resumed.outcome().await.unwrap().answer().unwrap();
+    assert_eq!(answer.output, Some(json!({"cm": 12})));
+    let shown = shown.lock().unwrap().clone();
+    let again = shown.last().unwrap().join("\n");
+    assert!(again.contains("The seam is") && again.contains("interrupted this answer"), "{again}");
 }
 
 #[tokio::test]
