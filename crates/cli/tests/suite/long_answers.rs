@@ -1,7 +1,9 @@
 //! Long answers: they are shown whole, however large they are and however slowly they are read.
 
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -56,48 +58,91 @@ fn texts_above_64_kib_are_shown_like_others() {
     assert_eq!(terminal.finish().0, Some(0));
 }
 
-/// Runs the command on a terminal that is stopped while an answer of 5 MB arrives, and returns the answer and what was printed.
-fn print_on_stopped_terminal(more: &[&str]) -> (String, String) {
-    let stage = Stage::new().with_variable("OPENAI_API_KEY", "key").with_variable("TERM", "dumb");
-    let (answer, gate) = (lines(5_000_000), Arc::new(AtomicBool::new(false)));
-    let model = Model::new("openai-chat", [Said::Lines(answer.as_str().into(), gate.clone())]);
-    let mut arguments = Stage::asking("openai-chat", &model, &["--quiet"]);
-    arguments.extend(more.iter().map(|&more| more.to_owned()));
-    let mut terminal = Pty::start(&stage, &as_slices(&arguments), 100, 40);
-    terminal.wait_for("line 0000000");
-    terminal.send(CTRL_S);
-    gate.store(true, Ordering::SeqCst);
-    // The session does not wait for the terminal.
-    wait_until("the end of the answer", || stage.run(&["log"]).output.contains("completed"));
-    terminal.send(CTRL_Q);
-    assert_eq!(terminal.exit_code(), Some(0));
-    (answer, terminal.raw())
+/// How long an output is stopped at least. The promise is for ten seconds, which `BACKSTITCH_STOPPED_SECONDS=10` tries.
+fn stop_time() -> Duration {
+    let seconds = std::env::var("BACKSTITCH_STOPPED_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(1))
+}
+
+/// A model whose answer has 5 MB. All but its first line is sent at once, as fast as it is read.
+struct LongAnswer {
+    stage: Stage,
+    answer: String,
+    gate: Arc<AtomicBool>,
+    /// A command that prints the answer.
+    arguments: Vec<String>,
+    _model: Model,
+}
+
+impl LongAnswer {
+    fn new(more: &[&str]) -> Self {
+        let stage = Stage::new().with_variable("OPENAI_API_KEY", "key");
+        let (answer, gate) = (lines(5_000_000), Arc::new(AtomicBool::new(false)));
+        let model = Model::new("openai-chat", [Said::Lines(answer.as_str().into(), gate.clone())]);
+        let mut arguments = Stage::asking("openai-chat", &model, &["--quiet"]);
+        arguments.extend(more.iter().map(|&more| more.to_owned()));
+        Self { stage, answer, gate, arguments, _model: model }
+    }
+
+    /// Sends the rest of the answer while nobody reads the output of the command.
+    fn send(&self) {
+        let stopped = Instant::now();
+        self.gate.store(true, Ordering::SeqCst);
+        // The session does not wait for the output.
+        wait_until("the end of the answer", || self.stage.run(&["log"]).output.contains("completed"));
+        std::thread::sleep(stop_time().saturating_sub(stopped.elapsed()));
+    }
+
+    /// Runs the command on a terminal that is stopped while the answer arrives, and returns what was printed.
+    fn print_on_stopped_terminal(&self) -> String {
+        let mut terminal = Pty::start(&self.stage, &as_slices(&self.arguments), 60, 40);
+        terminal.wait_for("line 0000000");
+        terminal.send(CTRL_S);
+        self.send();
+        terminal.send(CTRL_Q);
+        assert_eq!(terminal.exit_code(), Some(0));
+        terminal.raw()
+    }
+
+    /// Checks events for programs: they have the whole answer, also in pieces.
+    fn check_events(&self, printed: &str) {
+        let events: Vec<Value> = printed.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let named = |name: &'static str| events.iter().filter(move |event| event["event"] == name);
+        let pieces: String = named("text").filter_map(|event| event["text"].as_str()).collect();
+        assert!(pieces == self.answer, "{} of {} bytes", pieces.len(), self.answer.len());
+        assert!(named("missed").next().is_some(), "the gap is reported");
+        let said: Vec<&Value> = named("said").collect();
+        assert_eq!(said.len(), 1);
+        assert!(said[0]["text"] == self.answer.as_str(), "`said` has the whole text");
+        assert_eq!(events.last().map(|event| &event["event"]), Some(&json!("ended")));
+    }
 }
 
 #[test]
 fn a_terminal_that_was_stopped_shows_the_whole_answer() {
-    let (answer, printed) = print_on_stopped_terminal(&[]);
-    assert!(
-        printed.contains(&answer),
-        "{} of {} lines",
-        printed.matches("of a long").count(),
-        answer.lines().count()
-    );
-    assert_eq!(
-        printed.matches("of a long answer").count(),
-        answer.lines().count(),
-        "no line is printed twice"
-    );
+    let long = LongAnswer::new(&[]);
+    let printed = long.print_on_stopped_terminal();
+    let (shown, count) = (printed.matches("of a long answer").count(), long.answer.lines().count());
+    assert!(printed.contains(&long.answer), "{shown} of {count} lines");
+    assert_eq!(shown, count, "no line is printed twice");
 }
 
 #[test]
-fn pieces_for_a_program_that_was_stopped_have_no_hole() {
-    let (answer, printed) = print_on_stopped_terminal(&["--json"]);
-    let events: Vec<Value> = printed.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    let named = |name: &'static str| events.iter().filter(move |event| event["event"] == name);
-    let pieces: String = named("text").filter_map(|event| event["text"].as_str()).collect();
-    assert!(pieces == answer, "{} of {} bytes", pieces.len(), answer.len());
-    assert!(named("missed").next().is_some(), "the gap is reported");
-    assert!(named("said").all(|event| event["text"] == answer.as_str()));
-    assert_eq!(events.last().map(|event| &event["event"]), Some(&json!("ended")));
+fn pieces_on_a_terminal_that_was_stopped_have_no_hole() {
+    let long = LongAnswer::new(&["--json"]);
+    long.check_events(&long.print_on_stopped_terminal());
+}
+
+#[test]
+fn pieces_on_a_pipe_that_was_not_read_have_no_hole() {
+    let long = LongAnswer::new(&["--json"]);
+    let mut child = long.stage.command(&as_slices(&long.arguments)).spawn().unwrap();
+    let (mut output, mut printed) = (BufReader::new(child.stdout.take().unwrap()), String::new());
+    while !printed.contains("line 0000000") {
+        assert!(output.read_line(&mut printed).unwrap() > 0, "{printed}");
+    }
+    long.send();
+    output.read_to_string(&mut printed).unwrap();
+    assert!(child.wait().unwrap().success());
+    long.check_events(&printed);
 }
