@@ -2,7 +2,8 @@
 //!
 //! A command whose output is slow, such as one on a stopped terminal, misses live pieces. What follows a gap is not
 //! printed: an answer stops where the gap is, and its record, which is never missed, has the rest. A request or a call
-//! that starts after a gap is whole again.
+//! that starts after a gap is whole again. Records of sub-agents can be missed like live pieces, so their answers are not
+//! completed; a line says so.
 
 use std::collections::HashMap;
 
@@ -70,6 +71,11 @@ impl StreamedText {
     /// Whether this is text of an answer.
     pub(super) fn is_of(&self, session: SessionId, turn: u64) -> bool {
         (self.session, self.turn) == (session, turn)
+    }
+
+    /// Whether some of an answer of another session was printed.
+    pub(super) fn is_begun_outside(&self, session: SessionId) -> bool {
+        self.session != session && !self.text.is_empty()
     }
 
     /// Returns the part of the whole answer that was not printed. An answer that was cut, and does not begin as it

@@ -18,6 +18,9 @@ use crate::look::tool_result::{KnownResult, result_line};
 use crate::open::short;
 use crate::terminal;
 
+/// What is printed where pieces of a sub-agent's text were missed.
+const SUB_AGENT_CUT: &str = "… the rest of this text of a sub-agent was missed; `show` has all of it";
+
 /// Time of a call from which it is printed with the result.
 const LONG: Duration = Duration::from_secs(1);
 
@@ -58,12 +61,22 @@ impl Screen {
                 LiveKind::Output { call, text } => self.output(*call, text),
                 LiveKind::SubAgent(record) => {
                     self.note_record(event.session, &record.body);
+                    if let RecordBody::RequestFinished(finished) = &record.body {
+                        self.end_streamed(event.session, finished.turn);
+                    }
                     self.invocations(&record.body);
                 }
                 _ => {}
             },
             SessionEvent::Missed(count) => {
-                self.state().continuity.note_gap();
+                let is_cut = {
+                    let mut state = self.state();
+                    state.continuity.note_gap();
+                    state.streamed.take_if(|streamed| streamed.is_begun_outside(session)).is_some()
+                };
+                if is_cut {
+                    self.status_text(&Text::new().add(Role::Dim, SUB_AGENT_CUT));
+                }
                 self.event(json!({"v": 1, "event": "missed", "count": count}));
             }
             _ => {}
@@ -91,13 +104,17 @@ impl Screen {
 
     /// Notes which pieces follow a record. Each attempt of a request starts the text of its answer again.
     fn note_record(&self, session: SessionId, body: &RecordBody) {
+        self.state().continuity.note_record(session, body);
+        match body {
+            RecordBody::RequestStarted(started) => self.end_streamed(session, started.turn),
+            RecordBody::RequestFailed(failed) => self.end_streamed(session, failed.turn),
+            _ => {}
+        }
+    }
+
+    /// Ends the text of an answer that streamed.
+    fn end_streamed(&self, session: SessionId, turn: u64) {
         let mut state = self.state();
-        state.continuity.note_record(session, body);
-        let turn = match body {
-            RecordBody::RequestStarted(started) => started.turn,
-            RecordBody::RequestFailed(failed) => failed.turn,
-            _ => return,
-        };
         if state.streamed.take_if(|streamed| streamed.is_of(session, turn)).is_some() {
             end_line(&mut state);
         }
