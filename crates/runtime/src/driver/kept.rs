@@ -116,16 +116,18 @@ pub async fn load_kept_attempts(store: &dyn Store, started: Point) -> Result<Vec
     }
 }
 
-/// Whether a record holds a piece of an answer that came to its end later, so that a message has all of it.
+/// Whether a record holds a piece of an answer that came to its end later, so that a message has its text. What is kept of an
+/// attempt that failed comes before the record of the failure.
 pub fn is_saved_piece(view: &JournalView, record: &Record) -> bool {
-    let RecordBody::Note(note) = &record.body else { return false };
-    let Some(data) = note.data.inline().filter(|_| note.topic == UNFINISHED) else { return false };
-    let evaluation = data["evaluation_id"].as_str().and_then(|id| id.parse::<EvaluationId>().ok());
-    let Some(evaluation) = evaluation.and_then(|id| view.evaluation(id)) else { return false };
-    evaluation.requests.iter().any(|request| {
+    if !matches!(&record.body, RecordBody::Note(note) if note.topic == UNFINISHED) {
+        return false;
+    }
+    let mut requests = view.evaluations().flat_map(|evaluation| &evaluation.requests);
+    requests.any(|request| {
         let Some(finished) = &request.finished else { return false };
-        let places = request.started.point.position..finished.point.position;
-        places.contains(&record.position) && data["attempt"].as_u64() == Some(finished.record.attempt.into())
+        let begun = request.failures.last().map_or(request.started.point, |failed| failed.point);
+        let places = begun.position..finished.point.position;
+        begun.session == view.session_id() && places.contains(&record.position)
     })
 }
 

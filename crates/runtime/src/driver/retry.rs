@@ -84,7 +84,7 @@ impl Asker {
                 });
                 // The choice of another model is durable before that is asked.
                 let durable = if fallback.is_some() { Durable::Now } else { Durable::WithNext };
-                let records = [failed].into_iter().chain(charged).chain(kept).chain(fallback).collect();
+                let records = kept.into_iter().chain([failed]).chain(charged).chain(fallback).collect();
                 self.live.record_when(records, durable).await?;
                 return Err(error.into());
             }
@@ -93,7 +93,7 @@ impl Asker {
                 wait = wait.min(deadline.since(self.live.clock().now()));
             }
             let failed = failed(AfterFailure::Retry { wait_millis: millis(wait) }).into();
-            self.live.record([failed].into_iter().chain(charged).chain(kept).collect()).await?;
+            self.live.record(kept.into_iter().chain([failed]).chain(charged).collect()).await?;
             if let Some(exceeded) = self.exceeded_budget(evaluation).await {
                 return Ok(AskOutcome::OutOfBudget(exceeded));
             }
