@@ -5,7 +5,8 @@
 //! request is repeated without it. Reasoning and unfinished calls are only ever kept in notes, so they are never sent again.
 //!
 //! While an answer arrives, new pieces of it are saved about once a second, so that the end of the process loses little of it.
-//! These notes wait for no sync, and a failure to write them does not affect the request.
+//! These notes wait for no sync, and a failure to write them does not affect the request. They are cut between words, so that a
+//! key is in one note, where a redaction finds it.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,6 +25,9 @@ use crate::live::{DetachedTask, LiveSession};
 /// The shortest time between two saves of an answer.
 const BETWEEN_SAVES: Duration = Duration::from_secs(1);
 
+/// The longest word in bytes that is saved only once it is complete.
+const LONGEST_WORD: usize = 16 * 1024;
+
 /// Text behind an answer that a person stopped, in requests.
 const MARK: &str = "[The user interrupted this answer here.]";
 
@@ -41,20 +45,34 @@ impl PartialAnswer {
         Self { kept, saved: [0; 3] }
     }
 
-    fn lengths(&self) -> [usize; 3] {
-        [self.kept.text.len(), self.kept.reasoning.len(), self.kept.calls.len()]
-    }
-
     /// Returns a note with what no note holds yet, without the text if that is recorded as a message.
     pub(super) fn note(&self, evaluation: EvaluationId, keeps_text: bool) -> Option<Note> {
-        let [text, reasoning, calls] = self.saved;
-        let rest = KeptAttempt {
-            text: if keeps_text { self.kept.text[text..].to_owned() } else { String::new() },
-            reasoning: self.kept.reasoning[reasoning..].to_owned(),
-            calls: self.kept.calls[calls..].to_owned(),
-            ..self.kept
-        };
+        let mut rest = self.piece(self.texts().map(str::len));
+        if !keeps_text {
+            rest.text.clear();
+        }
         rest.note(evaluation)
+    }
+
+    fn texts(&self) -> [&str; 3] {
+        [&self.kept.text, &self.kept.reasoning, &self.kept.calls]
+    }
+
+    /// Returns what no note holds yet, up to these lengths.
+    fn piece(&self, until: [usize; 3]) -> KeptAttempt {
+        let cut = |place: usize| self.texts()[place][self.saved[place]..until[place]].to_owned();
+        let KeptAttempt { turn, attempt, .. } = self.kept;
+        KeptAttempt { turn, attempt, text: cut(0), reasoning: cut(1), calls: cut(2) }
+    }
+
+    /// Returns the lengths up to which words are complete. A key is one word: in two notes it could not be redacted.
+    fn complete_words(&self) -> [usize; 3] {
+        std::array::from_fn(|place| {
+            let (text, saved) = (self.texts()[place], self.saved[place]);
+            let rest = text[saved..].trim_end_matches(|character: char| !character.is_whitespace());
+            let complete = saved + rest.len();
+            if text.len() - complete > LONGEST_WORD { text.len() } else { complete }
+        })
     }
 }
 
@@ -122,12 +140,13 @@ impl ArrivingAnswer {
         }
     }
 
-    /// Returns a note with what no note holds yet, and the lengths that were saved before. It counts as saved from here on.
+    /// Returns a note with the words that no note holds yet, and the lengths that were saved before. It counts as saved from here
+    /// on.
     fn take_unsaved(&self, evaluation: EvaluationId) -> Option<(Note, [usize; 3])> {
         let mut partial = self.lock();
-        let note = partial.note(evaluation, true)?;
-        let lengths = partial.lengths();
-        Some((note, std::mem::replace(&mut partial.saved, lengths)))
+        let until = partial.complete_words();
+        let note = partial.piece(until).note(evaluation)?;
+        Some((note, std::mem::replace(&mut partial.saved, until)))
     }
 
     fn lock(&self) -> MutexGuard<'_, PartialAnswer> {
@@ -193,5 +212,23 @@ mod tests {
         let rest = arriving.end_attempt().await.note(evaluation, true).unwrap();
         let rest = serde_json::to_string(&rest).unwrap();
         assert!(rest.contains("two") && !rest.contains("one"), "{rest}");
+    }
+
+    #[tokio::test]
+    async fn a_word_is_saved_as_a_whole() {
+        let arriving = ArrivingAnswer::default();
+        arriving.start(1).await;
+        let evaluation = "0198a7c0-5d6f-7a3b-9c1d-2e4f6a8b0c1d".parse().unwrap();
+        let text = |note: Note| serde_json::to_string(&note).unwrap();
+        let save = || arriving.take_unsaved(evaluation).map(|(note, _)| text(note));
+        arriving.add(&Delta::Text("the käy is hunter2".to_owned()));
+        let saved = save().unwrap();
+        assert!(saved.contains("the käy is ") && !saved.contains("hunter2"), "{saved}");
+        arriving.add(&Delta::Text("-leaked".to_owned()));
+        assert_eq!(save(), None);
+        arriving.add(&Delta::Text(". Then".to_owned()));
+        assert!(save().unwrap().contains("hunter2-leaked. "));
+        arriving.add(&Delta::Call("x".repeat(LONGEST_WORD + 1)));
+        assert!(save().unwrap().contains("xxx"));
     }
 }
