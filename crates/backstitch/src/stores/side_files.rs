@@ -9,6 +9,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use backstitch_filesystem::format::names::decode;
 use backstitch_runtime::CALL_TIMES;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,8 @@ pub const GUARD: &str = "guard";
 pub const APPLIES: &str = "applies";
 /// Directory of server locks, beside a store.
 pub const SERVERS: &str = "mcp";
+/// Directory of the states of directories, beside a store.
+pub const STATES: &str = "workspaces";
 /// The file of a guard binding that names its session.
 pub const BOUND_SESSION: &str = "session.json";
 
@@ -42,6 +45,8 @@ pub enum SideFile {
     ServerLocks,
     /// When the processes of interrupted calls ran.
     CallTimes,
+    /// Which files a directory had, and what git runs in it.
+    DirectoryStates,
     /// What `--log-file` names.
     LogFile,
 }
@@ -59,12 +64,13 @@ pub struct SideFileChange {
 
 impl SideFile {
     /// All kinds.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::InputHistory,
         Self::GuardBindings,
         Self::ApplyMarks,
         Self::ServerLocks,
         Self::CallTimes,
+        Self::DirectoryStates,
         Self::LogFile,
     ];
 
@@ -76,6 +82,7 @@ impl SideFile {
             Self::ApplyMarks => "apply marks",
             Self::ServerLocks => "server locks",
             Self::CallTimes => "call times",
+            Self::DirectoryStates => "directory states",
             Self::LogFile => "log files",
         }
     }
@@ -88,6 +95,7 @@ impl SideFile {
             Self::ApplyMarks => Some(store.join(APPLIES)),
             Self::ServerLocks => Some(store.join(SERVERS)),
             Self::CallTimes => Some(store.join(CALL_TIMES)),
+            Self::DirectoryStates => Some(store.join(STATES)),
             Self::LogFile => None,
         }
     }
@@ -139,6 +147,9 @@ pub fn redact(
                 })
             }),
             SideFile::GuardBindings => redact_reports(&path, value, mode),
+            SideFile::DirectoryStates => {
+                remove_all(mode, entries_of(&path), |entry| is_in_settings(entry, value))
+            }
             // They hold ids and times only.
             SideFile::ApplyMarks | SideFile::ServerLocks | SideFile::CallTimes | SideFile::LogFile => Ok(0),
         };
@@ -171,13 +182,15 @@ pub fn remove(
     let mut changes = Vec::new();
     for (file, path) in places.all() {
         let entries = match file {
-            SideFile::GuardBindings => remove_all(mode, bindings(&path), |directory| {
-                bound_session(directory).is_some_and(|bound| sessions.contains(&bound))
+            SideFile::GuardBindings => remove_all(mode, bindings(&path), |entry| {
+                let bound = bound_session(entry);
+                bound.is_some_and(|bound| sessions.contains(&bound)) || names_session(entry, sessions)
             }),
             SideFile::ApplyMarks | SideFile::ServerLocks | SideFile::CallTimes => {
                 remove_all(mode, entries_of(&path), |entry| names_session(entry, sessions))
             }
-            SideFile::InputHistory | SideFile::LogFile => Ok(0),
+            // States belong to directories, which other sessions use too.
+            SideFile::InputHistory | SideFile::DirectoryStates | SideFile::LogFile => Ok(0),
         };
         changes.extend(file.change(path, entries)?);
     }
@@ -196,7 +209,16 @@ fn names_session(file: &Path, sessions: &HashSet<SessionId>) -> bool {
     name.and_then(|name| name.parse::<SessionId>().ok()).is_some_and(|session| sessions.contains(&session))
 }
 
-/// Returns the directories of conversations, which are below those of programs.
+/// Whether a file holds settings and hooks of git with a value. A state that is gone is captured again before the next call.
+fn is_in_settings(file: &Path, value: &SensitiveValue) -> bool {
+    if file.extension().is_none_or(|extension| extension != "git") {
+        return false;
+    }
+    let Ok(bytes) = fs::read(file) else { return false };
+    value.is_in(&bytes) || decode(&bytes).is_some_and(|decoded| value.is_in(&decoded))
+}
+
+/// Returns the directories of conversations, which are below those of programs, and the notes of guarded commands beside them.
 fn bindings(guard: &Path) -> Vec<PathBuf> {
     entries_of(guard).iter().flat_map(|program| entries_of(program)).collect()
 }
@@ -263,6 +285,8 @@ mod tests {
                 fs::create_dir_all(store.join(kind)).unwrap();
                 fs::write(store.join(kind).join(file), "").unwrap();
             }
+            fs::create_dir_all(store.join(GUARD).join("command")).unwrap();
+            fs::write(store.join(GUARD).join("command").join(session), "").unwrap();
             fs::create_dir_all(store.join(CALL_TIMES).join(session)).unwrap();
             fs::write(store.join(CALL_TIMES).join(session).join("times"), "").unwrap();
         }
@@ -281,7 +305,7 @@ mod tests {
         let sessions = HashSet::from([ONE.parse().unwrap()]);
         let typed = HashSet::from(["sew it".to_owned(), "to a@b, not @c".to_owned()]);
         let others = ["guard bindings", "apply marks", "server locks", "call times"];
-        let expected = others.map(|kind| (kind, 1));
+        let expected = others.map(|kind| (kind, if kind == "guard bindings" { 2 } else { 1 }));
         let rehearsed = remove(&places, &sessions, ErasureMode::DryRun).unwrap();
         assert_eq!(kinds(&rehearsed), expected);
         let removed = remove(&places, &sessions, ErasureMode::Now).unwrap();
@@ -292,6 +316,7 @@ mod tests {
         }
         let exists = |name: &str| places.store.join(name).exists();
         assert!(!exists("guard/claude/a") && exists("guard/claude/b/session.json"));
+        assert!(!exists(&format!("guard/command/{ONE}")) && exists(&format!("guard/command/{OTHER}")));
         assert!(!exists(&format!("applies/{ONE}")) && exists(&format!("applies/{OTHER}")));
         assert!(!exists(&format!("mcp/{ONE}.lock")) && exists(&format!("mcp/{OTHER}.lock")));
         assert!(!exists(&format!("calls/{ONE}")) && exists(&format!("calls/{OTHER}/times")));
@@ -304,12 +329,17 @@ mod tests {
     fn a_redaction_finds_the_value_in_every_kind_that_holds_texts() {
         let (_directory, places) = write_files();
         let value = SensitiveValue::new("hunter2-leaked").unwrap();
-        let expected = [("input history", 1), ("guard bindings", 2)];
+        let states = places.store.join(STATES);
+        fs::create_dir_all(&states).unwrap();
+        fs::write(states.join("a.git"), "url=%68unter2-leaked").unwrap();
+        fs::write(states.join("b.git"), "url=x").unwrap();
+        let expected = [("input history", 1), ("guard bindings", 2), ("directory states", 1)];
         assert_eq!(kinds(&redact(&places, &value, ErasureMode::DryRun).unwrap()), expected);
         assert_eq!(kinds(&redact(&places, &value, ErasureMode::Now).unwrap()), expected);
         assert_eq!(redact(&places, &value, ErasureMode::Now).unwrap(), []);
         let report = fs::read_to_string(places.store.join("guard/claude/b/1.hook")).unwrap();
         assert_eq!(report, "b said [redacted]");
+        assert!(!states.join("a.git").exists() && states.join("b.git").exists());
     }
 
     #[test]
