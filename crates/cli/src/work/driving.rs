@@ -159,8 +159,9 @@ impl Stopper {
                 if flag.swap(true, Ordering::SeqCst) || !live.is_announced() {
                     live.quit();
                 }
-                live.status("stopping: running calls are rolled back");
+                // Before anything is printed: the output may be stopped.
                 runtime.stop(StopReason::Signal);
+                live.status("stopping: running calls are rolled back");
             }
         });
         Ok(Self { listener, interrupted, interrupts })

@@ -197,9 +197,10 @@ impl Screen {
         self.status_text(&Text::new().add(Role::Dim, line));
     }
 
-    /// Whether a session was announced, and its end was not.
+    /// Whether a session was announced, and its end was not. While something is printed, that is assumed: the output may be
+    /// stopped.
     pub(crate) fn is_announced(&self) -> bool {
-        self.state().announced.is_some()
+        self.state.try_lock().map_or(true, |state| state.announced.is_some())
     }
 
     /// Sets the total spending of the session, for its last event.
@@ -230,7 +231,11 @@ impl Screen {
     }
 
     fn sign_of_life(&self) {
-        let due = self.state().heartbeat.due(Instant::now());
+        // While something is printed, no heartbeat is due, and an output that is stopped must not block this thread too.
+        let due = match self.state.try_lock() {
+            Ok(mut state) => state.heartbeat.due(Instant::now()),
+            Err(_) => None,
+        };
         if let Some(waiting) = due {
             let (what, seconds) = (&waiting.what, waiting.seconds);
             self.beat(&format!("… waiting for {what} ({seconds} s)"));
