@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::model::{MODEL, Model, Said};
+use crate::model::{MODEL, Model, PROVIDERS, Said};
 use crate::pty::Pty;
 use crate::stage::{Stage, last_line, scripted, text_of, wait_until};
 
@@ -343,23 +343,25 @@ fn without_a_command_it_is_a_conversation_with_the_same_options() {
 
 #[test]
 fn the_model_knows_what_it_said_before_it_was_interrupted() {
-    let stage = stage().with_variable("OPENAI_API_KEY", "key");
-    let model = Model::new("openai-chat", [Said::Hangs("The seam is"), Said::Text("12 cm long.")]);
-    let name = format!("openai-chat:{MODEL}");
-    let arguments = ["chat", "--model", &name, "--base-url", &model.url];
-    let terminal = Pty::start(&stage, &arguments, 100, 40);
-    terminal.wait_for("/help lists commands");
-    terminal.send("Measure\r");
-    terminal.wait_for("The seam is");
-    terminal.send(CTRL_C);
-    terminal.wait_for("A message continues the conversation");
-    terminal.send("And?\r");
-    terminal.wait_for("12 cm long.");
-    terminal.send("/exit\r");
-    assert_eq!(terminal.finish().0, Some(0));
-    let asked = model.asked();
-    let again = &asked.last().unwrap().body;
-    assert!(again.contains("The seam is") && again.contains("interrupted this answer"), "{again}");
-    let shown = stage.run(&["show"]).worked();
-    assert!(shown.contains("agent: The seam is [interrupted]"), "{shown}");
+    for (provider, key) in PROVIDERS {
+        let stage = stage().with_variable(key, "key");
+        let model = Model::new(provider, [Said::Hangs("The seam is"), Said::Text("12 cm long.")]);
+        let name = format!("{provider}:{MODEL}");
+        let arguments = ["chat", "--model", &name, "--base-url", &model.url];
+        let terminal = Pty::start(&stage, &arguments, 100, 40);
+        terminal.wait_for("/help lists commands");
+        terminal.send("Measure\r");
+        terminal.wait_for("The seam is");
+        terminal.send(CTRL_C);
+        terminal.wait_for("A message continues the conversation");
+        terminal.send("And?\r");
+        terminal.wait_for("12 cm long.");
+        terminal.send("/exit\r");
+        assert_eq!(terminal.finish().0, Some(0), "{provider}");
+        let asked = model.asked();
+        let again = &asked.last().unwrap().body;
+        assert!(again.contains("The seam is") && again.contains("interrupted this answer"), "{again}");
+        let shown = stage.run(&["show"]).worked();
+        assert!(shown.contains("agent: The seam is [interrupted]"), "{shown}");
+    }
 }
