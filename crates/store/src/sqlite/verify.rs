@@ -167,8 +167,8 @@ fn check_strays(connection: &Connection, sessions: &[(i64, SessionId)], report: 
     }
 }
 
-/// Reports summaries whose session does not exist, and changed paths of such records. Whether the others say what their journals say, only a
-/// caller that folds journals can tell.
+/// Reports summaries whose session does not exist, and changed paths whose record does not. Whether the others say
+/// what their journals say, only a caller that folds journals can tell.
 fn check_index(connection: &Connection, report: &mut VerifyReport) {
     let strays = read_or_report(StoreLocation::File, index::strays(connection), report);
     for number in strays.into_iter().flatten() {
