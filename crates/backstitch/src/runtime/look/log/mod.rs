@@ -144,13 +144,7 @@ impl SessionLog {
                 record.body,
                 RecordBody::EvaluationFinished(_) | RecordBody::Paused(_) | RecordBody::SessionStopped(_)
             );
-            if let (Some(calls), Some(file)) = (&mut self.calls, &self.filter.file)
-                && let RecordBody::CallFinished(finished) = &record.body
-                && let Some(paths) = finished.changes.as_ref().and_then(CallChanges::paths)
-                && paths.iter().any(|changed| is_at_or_below(&changed.path, file))
-            {
-                calls.insert(finished.call_id);
-            }
+            self.note_call(&record).await?;
             if let Some(entry) = self.entry(record).await? {
                 return Ok(Some(entry));
             }
@@ -163,6 +157,27 @@ impl SessionLog {
         if let (Some(file), None) = (&self.filter.file, &self.calls) {
             let changes = self.runtime.changes(&self.view, Some(file)).await?;
             self.calls = Some(changes.calls.into_iter().map(|changing| changing.call).collect());
+        }
+        Ok(())
+    }
+
+    /// Notes a call that ended after the head, if it changed the file of the filter.
+    async fn note_call(&mut self, record: &Record) -> Result<(), RuntimeError> {
+        let (Some(calls), Some(file)) = (&mut self.calls, &self.filter.file) else { return Ok(()) };
+        let RecordBody::CallFinished(finished) = &record.body else { return Ok(()) };
+        match &finished.changes {
+            Some(CallChanges::Paths(paths)) => {
+                if paths.iter().any(|changed| is_at_or_below(&changed.path, file)) {
+                    calls.insert(finished.call_id);
+                }
+            }
+            // Only the files before and after it name them.
+            Some(CallChanges::Counts(_)) => {
+                let view = self.runtime.view(self.view.session_id()).await?;
+                let changes = self.runtime.changes(&view, Some(file)).await?;
+                calls.extend(changes.calls.into_iter().map(|changing| changing.call));
+            }
+            None => {}
         }
         Ok(())
     }
