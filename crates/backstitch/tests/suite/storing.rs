@@ -137,14 +137,36 @@ async fn changed_paths_are_compared_and_listed_again() {
     }
 }
 
-/// Records of calls from before version 6 list no paths.
+/// Opens a store of version 5, in which the records of calls list no paths.
+fn older_store(place: &Path) -> Runtime {
+    let path = place.join("store.db");
+    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/../store/tests/fixtures/store-v5.db");
+    std::fs::copy(fixture, &path).unwrap();
+    Runtime::at(&path).unwrap()
+}
+
+#[tokio::test]
+async fn a_search_for_a_file_lists_what_calls_of_an_older_store_changed() {
+    let place = TempDir::new().unwrap();
+    let runtime = older_store(place.path());
+    let sessions = runtime.store().sessions().await.unwrap();
+    let possible = runtime.store().changing_sessions("no/such/file").await.unwrap().possible;
+    assert_eq!(possible, sessions, "none is listed");
+    let found = runtime.sessions_that_changed(Path::new("no/such/file")).await.unwrap();
+    for session in &sessions {
+        assert!(runtime.store().changes(*session).await.unwrap().is_some(), "{session}");
+    }
+    // The files of some calls are not stored any more. The other sessions need not be compared again.
+    let possible = runtime.store().changing_sessions("no/such/file").await.unwrap().possible;
+    assert!(possible == found && found.len() < sessions.len(), "{found:?}");
+    let check = runtime.verify(&mut |_| {}).await.unwrap();
+    assert!(check.changes.unlisted.is_empty() && check.changes.differing.is_empty(), "{check:?}");
+}
+
 #[tokio::test]
 async fn a_repair_lists_what_calls_of_an_older_store_changed() {
     let place = TempDir::new().unwrap();
-    let path = place.path().join("store.db");
-    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/../store/tests/fixtures/store-v5.db");
-    std::fs::copy(fixture, &path).unwrap();
-    let runtime = Runtime::at(&path).unwrap();
+    let runtime = older_store(place.path());
     let sessions = runtime.store().sessions().await.unwrap();
     let before = runtime.verify(&mut |_| {}).await.unwrap();
     assert!(before.findings.is_empty(), "{before:?}");

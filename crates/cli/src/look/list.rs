@@ -51,7 +51,8 @@ pub(crate) struct List {
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
     /// List only sessions with calls that changed this file, or something in this directory. It is a path in the directory of any
-    /// session; `./src` and absolute paths are places of this machine.
+    /// session; `./src` and absolute paths are places of this machine. Sessions of which that is not known any more are listed
+    /// too.
     #[arg(long, value_name = "PATH")]
     file: Option<String>,
     /// List only forks and sub-agents of this session.
@@ -163,7 +164,11 @@ impl List {
             query.workspace = Some(directory.to_string_lossy().into_owned());
         }
         if let Some(file) = &self.file {
-            query.sessions = Some(place.runtime.sessions_that_changed(&in_any_session(file)?).await?);
+            let file = in_any_session(file)?;
+            // What calls of earlier versions changed is compared once, where it can be written to the index.
+            let writable = OpenStore::open(&place.address);
+            let runtime = &writable.as_ref().unwrap_or(place).runtime;
+            query.sessions = Some(runtime.sessions_that_changed(&file).await?);
         }
         if let Some(parent) = &self.parent {
             query.parents.push(place.session(Some(parent)).await?);

@@ -2,14 +2,16 @@
 //!
 //! A line belongs to the latest call that added it: one that is in the file after the call, at that place, and was not before.
 //! Each call is judged by itself, so it does not matter who else changed the file between two calls, in which copy of a project
-//! a call ran, or whether a line was deleted and restored since. Calls that failed, and those before a rewind, wrote nothing
-//! that stands. A call whose files are not stored any more is passed over.
+//! a call ran, or whether a line was deleted and restored since. Of calls that ran at the same time, the one that started last
+//! counts as the latest: a short call inside of a long one is the more likely writer. Calls that failed, and those before a
+//! rewind, wrote nothing that stands. A call whose files are not stored any more is passed over.
 
 use std::cmp::Reverse;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use backstitch_runtime::RuntimeError;
-use similar::{Algorithm, DiffOp, capture_diff_slices};
+use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
 use super::changes::FoundCall;
 use crate::filesystem::format;
@@ -20,6 +22,9 @@ use crate::runtime::Runtime;
 
 /// Maximum size of a file that is compared line by line, in bytes.
 const MOST_COMPARED: usize = 1024 * 1024;
+
+/// How long two texts are compared exactly. What differs in the rest then counts as changed.
+const LONGEST: Duration = Duration::from_secs(1);
 
 impl Runtime {
     /// Names for each line of a file the call that wrote it, of any session of the store. `text` is what is in the file now.
@@ -40,15 +45,13 @@ impl Runtime {
     /// # }
     /// ```
     pub async fn blame(&self, file: &Path, text: &str) -> Result<BlameReport, RuntimeError> {
-        let mut changes = Vec::new();
+        let mut calls = Vec::new();
         for one in self.files_of_sessions(file).await? {
             // A session that cannot be read says nothing about the file.
             let Ok(view) = self.view(one.session).await else { continue };
-            let Ok(calls) = self.changing_calls(&view, Some(&one.path)).await else { continue };
-            for FoundCall { call, roots, question } in calls {
-                let Some((before, after)) = roots.filter(|_| call.kept && call.visible) else { continue };
-                let read = |root| text_at(&*self.store.objects, root, one.path.as_str());
-                let Some((before, after)) = read(before).zip(read(after)) else { continue };
+            let Ok(found) = self.changing_calls(&view, Some(&one.path)).await else { continue };
+            for FoundCall { call, began, roots, question } in found {
+                let Some(roots) = roots.filter(|_| call.kept && call.visible) else { continue };
                 let call = BlamedCall {
                     session: one.session,
                     path: one.path.as_str().to_owned(),
@@ -60,10 +63,16 @@ impl Runtime {
                     position: call.position,
                     at: call.at,
                 };
-                changes.push(WrittenText { call, before, after });
+                calls.push((began, roots, call));
             }
         }
-        changes.sort_by_key(|change| Reverse((change.call.at, change.call.position)));
+        calls.sort_by_key(|(began, _, call)| Reverse((*began, call.at, call.position)));
+        // The texts of one call at a time.
+        let changes = calls.into_iter().filter_map(|(_, (before, after), call)| {
+            let read = |root| text_at(&*self.store.objects, root, &call.path);
+            let (before, after) = read(before).zip(read(after))?;
+            Some(WrittenText { call, before, after })
+        });
         Ok(attribute(file, text, changes))
     }
 }
@@ -86,11 +95,14 @@ fn text_at(objects: &dyn Objects, root: WorkspaceRoot, path: &str) -> Option<Str
 }
 
 /// Finds the call of each line among changes, the latest first.
-fn attribute(file: &Path, text: &str, changes: Vec<WrittenText>) -> BlameReport {
+fn attribute(file: &Path, text: &str, changes: impl IntoIterator<Item = WrittenText>) -> BlameReport {
     let lines: Vec<&str> = text.lines().collect();
     let mut report = BlameReport { v: Version, file: file.to_owned(), lines: Vec::new(), calls: Vec::new() };
     let mut writers: Vec<Option<usize>> = vec![None; lines.len()];
-    for WrittenText { call, before, after } in changes {
+    let mut changes = changes.into_iter();
+    while writers.contains(&None)
+        && let Some(WrittenText { call, before, after }) = changes.next()
+    {
         let (before, after): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
         let old = places(&before, &after);
         let now = places(&after, &lines);
@@ -114,7 +126,8 @@ fn attribute(file: &Path, text: &str, changes: Vec<WrittenText>) -> BlameReport 
 /// Finds the place in `old` of each line of `new` that is there too.
 fn places(old: &[&str], new: &[&str]) -> Vec<Option<usize>> {
     let mut places = vec![None; new.len()];
-    for operation in capture_diff_slices(Algorithm::Myers, old, new) {
+    let end = Instant::now().checked_add(LONGEST);
+    for operation in capture_diff_slices_deadline(Algorithm::Myers, old, new, end) {
         if let DiffOp::Equal { old_index, new_index, len } = operation {
             for step in 0..len {
                 places[new_index + step] = Some(old_index + step);
@@ -175,6 +188,14 @@ mod tests {
         let deleted = change(2, "cloth\nwool\n", "wool\n");
         let added = change(1, "wool\n", "cloth\nwool\n");
         assert_eq!(turns("cloth\nwool\n", vec![deleted, added]), [1, 0]);
+    }
+
+    #[test]
+    fn texts_are_read_until_every_line_has_a_call() {
+        let mut read = 0;
+        let changes = [change(2, "", "sewn\n"), change(1, "", "sewn\n")].into_iter().inspect(|_| read += 1);
+        attribute(Path::new("coat.txt"), "sewn\n", changes);
+        assert_eq!(read, 1);
     }
 
     #[test]

@@ -226,7 +226,7 @@ async fn add_message(
     Ok(())
 }
 
-pub(super) fn is_seen(view: &JournalView, position: Position) -> bool {
+fn is_seen(view: &JournalView, position: Position) -> bool {
     view.lineage().visible(view.head()).iter().any(|range| range.contains(&position))
 }
 

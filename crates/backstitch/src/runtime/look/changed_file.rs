@@ -1,15 +1,18 @@
 //! Sessions by the files that their calls changed.
 //!
 //! The index of the store names the sessions, so that only their journals are read. A session with calls whose paths the index
-//! does not list may have changed any file, and its journal is asked.
+//! does not list may have changed any file, and its journal is read. What calls of earlier versions changed is found by a
+//! comparison of files; it is put into the index, where that can be written, so that it is compared once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use backstitch_runtime::RuntimeError;
+use backstitch_runtime::{RuntimeError, read_records};
 
+use super::changes::{CallEnd, ends_of_calls, files_of, is_at_or_below, roots_around};
 use crate::id::SessionId;
-use crate::ports::{ChangingSessions, FilePath, StoreError};
+use crate::journal::Position;
+use crate::ports::{ChangingSessions, FilePath, ListedChanges, StoreError};
 use crate::report::ChangesReport;
 use crate::runtime::Runtime;
 
@@ -17,21 +20,17 @@ use crate::runtime::Runtime;
 pub(super) struct FileOfSession {
     pub(super) session: SessionId,
     pub(super) path: FilePath,
-    /// Whether the index lists a change of it.
-    is_listed: bool,
 }
 
 impl Runtime {
     /// Finds the sessions with calls that changed a file, or something in a directory. A relative path is one in the directory
     /// of any session. An absolute one lies in the directory of the session, or in the one that it is a copy of. Sessions that
-    /// cannot be read are left out.
+    /// cannot be read are left out. Those with a call whose changed paths are not known any more are listed.
     pub async fn sessions_that_changed(&self, file: &Path) -> Result<Vec<SessionId>, RuntimeError> {
-        let mut sessions = Vec::new();
-        for one in self.files_of_sessions(file).await? {
-            if !sessions.contains(&one.session) && (one.is_listed || self.changes_of(&one).await.is_some()) {
-                sessions.push(one.session);
-            }
-        }
+        let mut known = HashSet::new();
+        let mut sessions: Vec<SessionId> =
+            self.files_of_sessions(file).await?.into_iter().map(|one| one.session).collect();
+        sessions.retain(|session| known.insert(*session));
         Ok(sessions)
     }
 
@@ -52,7 +51,7 @@ impl Runtime {
         (!report.calls.is_empty()).then_some(report)
     }
 
-    /// Finds the sessions that changed a file for certain, or may have, with its path in their directories.
+    /// Finds the sessions that changed a file, with its path in their directories.
     pub(super) async fn files_of_sessions(&self, file: &Path) -> Result<Vec<FileOfSession>, RuntimeError> {
         let mut found = Vec::new();
         let mut known: HashMap<SessionId, Vec<PathBuf>> = HashMap::new();
@@ -75,10 +74,50 @@ impl Runtime {
                         continue;
                     }
                 }
-                found.push(FileOfSession { session, path: path.clone(), is_listed });
+                if is_listed || self.has_changed(session, &path).await {
+                    found.push(FileOfSession { session, path: path.clone() });
+                }
             }
         }
         Ok(found)
+    }
+
+    /// Whether calls of a session changed a path, by its records and files. If the index does not list them all, it does from now
+    /// on. A session that cannot be read changed nothing.
+    async fn has_changed(&self, session: SessionId, path: &FilePath) -> bool {
+        let (store, objects) = (&*self.store.store, &*self.store.objects);
+        let Ok(head) = store.head(session).await else { return false };
+        let Ok(records) = read_records(store, session, Position::START, Some(head)).await else {
+            return false;
+        };
+        let ends = ends_of_calls(&records);
+        let listed: Vec<(&CallEnd<'_>, ListedChanges)> =
+            ends.iter().filter_map(|end| Some((end, end.listed(objects)?))).collect();
+        let is_found = listed.iter().any(|(end, one)| {
+            let files = files_of(objects, one.changes.as_ref(), roots_around(end.before, end.finished));
+            // What is not known may be this path.
+            files.is_none_or(|files| files.iter().any(|file| is_at_or_below(&file.path, path)))
+        });
+        if matches!(store.changes(session).await, Ok(None)) {
+            let listed = listed.into_iter().map(|(_, one)| one).collect();
+            // In a store that cannot be written they are compared each time.
+            let _ = self.list_again(session, head, listed).await;
+        }
+        is_found
+    }
+
+    /// Puts what the calls of a session changed into the index. Returns whether it was written: not if the session was written
+    /// meanwhile.
+    pub(in crate::runtime) async fn list_again(
+        &self,
+        session: SessionId,
+        head: Position,
+        listed: Vec<ListedChanges>,
+    ) -> Result<bool, RuntimeError> {
+        match self.store.store.put_changes(session, head, listed).await {
+            Err(StoreError::NotFound { .. }) => Ok(false),
+            written => Ok(written?),
+        }
     }
 
     /// The directory of the files of a session, and the one that they are a copy of. A session that cannot be read has none.

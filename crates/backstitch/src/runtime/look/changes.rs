@@ -8,17 +8,17 @@ use std::sync::Arc;
 
 use backstitch_runtime::{RuntimeError, message_text, one_line, read_records};
 
-use super::call::is_seen;
 use crate::filesystem::format;
 use crate::id::{CallId, EvaluationId};
 use crate::journal::{
-    CallChanges, CallFinished, CallStarted, CallVerdict, ChangeCounts, ChangedPath, Position, RecordBody,
-    Role, WorkspaceRoot,
+    CallChanges, CallFinished, CallStarted, CallVerdict, ChangeCounts, ChangedPath, Position, Record,
+    RecordBody, Role, WorkspaceRoot,
 };
 use crate::message::Content;
-use crate::ports::{FilePath, Objects};
+use crate::ports::{FilePath, ListedChanges, Objects};
 use crate::report::{ChangesReport, ChangingCall, Version};
 use crate::runtime::Runtime;
+use crate::time::Timestamp;
 use crate::view::JournalView;
 
 /// How many characters of a question are kept.
@@ -43,8 +43,9 @@ impl Runtime {
         path: Option<&FilePath>,
     ) -> Result<Vec<FoundCall>, RuntimeError> {
         let session = view.session_id();
+        let visible = view.lineage().visible(view.head());
         let mut calls = Vec::new();
-        let mut started: HashMap<CallId, Arc<CallStarted>> = HashMap::new();
+        let mut started: HashMap<CallId, (Timestamp, Arc<CallStarted>)> = HashMap::new();
         let mut turns: HashMap<CallId, u64> = HashMap::new();
         let mut questions: HashMap<EvaluationId, String> = HashMap::new();
         for record in read_records(&*self.store.store, session, Position::START, Some(view.head())).await? {
@@ -58,9 +59,11 @@ impl Runtime {
                         questions.entry(message.evaluation_id).or_insert_with(question);
                     }
                 }
-                RecordBody::CallStarted(start) => drop(started.insert(start.call_id, start.clone())),
+                RecordBody::CallStarted(start) => {
+                    started.insert(start.call_id, (record.at, start.clone()));
+                }
                 RecordBody::CallFinished(finished) => {
-                    let Some(start) = started.get(&finished.call_id) else { continue };
+                    let Some((began, start)) = started.get(&finished.call_id) else { continue };
                     let Some((counts, files)) = changes_of(&*self.store.objects, start.root, finished, path)
                     else {
                         continue;
@@ -73,12 +76,13 @@ impl Runtime {
                         position: record.position,
                         at: record.at,
                         kept: finished.outcome == CallVerdict::Succeeded,
-                        visible: is_seen(view, record.position),
+                        visible: visible.iter().any(|range| range.contains(&record.position)),
                         counts,
                         files,
                     };
                     let question = questions.get(&start.evaluation_id).cloned();
-                    calls.push(FoundCall { call, roots: roots_around(start.root, finished), question });
+                    let roots = roots_around(start.root, finished);
+                    calls.push(FoundCall { call, began: *began, roots, question });
                 }
                 _ => {}
             }
@@ -90,10 +94,47 @@ impl Runtime {
 /// A call that changed files.
 pub(super) struct FoundCall {
     pub(super) call: ChangingCall,
+    /// When it started.
+    pub(super) began: Timestamp,
     /// The files before and after it.
     pub(super) roots: Option<(WorkspaceRoot, WorkspaceRoot)>,
     /// The beginning of the message that its evaluation answers.
     pub(super) question: Option<String>,
+}
+
+/// The end of a call, with the files before it.
+pub(in crate::runtime) struct CallEnd<'a> {
+    pub(in crate::runtime) position: Position,
+    pub(in crate::runtime) before: Option<WorkspaceRoot>,
+    pub(in crate::runtime) finished: &'a CallFinished,
+}
+
+impl CallEnd<'_> {
+    /// Returns what the index lists of the call; `None` if it changed nothing.
+    pub(in crate::runtime) fn listed(&self, objects: &dyn Objects) -> Option<ListedChanges> {
+        let changes = listed_changes(objects, self.before, self.finished)?;
+        Some(ListedChanges { position: self.position, changes })
+    }
+}
+
+/// Finds the ends of calls in the records of a session.
+pub(in crate::runtime) fn ends_of_calls(records: &[Record]) -> Vec<CallEnd<'_>> {
+    let mut before: HashMap<CallId, Option<WorkspaceRoot>> = HashMap::new();
+    let mut ends = Vec::new();
+    for record in records {
+        match &record.body {
+            RecordBody::CallStarted(started) => {
+                before.insert(started.call_id, started.root);
+            }
+            RecordBody::CallFinished(finished) => ends.push(CallEnd {
+                position: record.position,
+                before: before.get(&finished.call_id).copied().flatten(),
+                finished,
+            }),
+            _ => {}
+        }
+    }
+    ends
 }
 
 /// The files before and after a call, if they differ.
@@ -106,7 +147,7 @@ pub(in crate::runtime) fn roots_around(
 
 /// Returns what a call recorded, or else what a comparison of the files around it says, if that is known. `None` for a call that
 /// changed nothing.
-pub(in crate::runtime) fn listed_changes(
+fn listed_changes(
     objects: &dyn Objects,
     before: Option<WorkspaceRoot>,
     finished: &CallFinished,
@@ -124,7 +165,7 @@ pub(in crate::runtime) fn listed_changes(
 /// What a call changed, as far as it is known.
 type Changed = (Option<ChangeCounts>, Option<Vec<ChangedPath>>);
 
-/// Returns what a call changed at a path or below it; `None` if it changed nothing there.
+/// Returns what a call changed, all of it or what is at a path or below it; `None` if that is nothing.
 fn changes_of(
     objects: &dyn Objects,
     before: Option<WorkspaceRoot>,
@@ -132,20 +173,28 @@ fn changes_of(
     path: Option<&FilePath>,
 ) -> Option<Changed> {
     let changes = listed_changes(objects, before, finished)?;
-    let files = match (&changes, roots_around(before, finished)) {
-        (Some(CallChanges::Paths(paths)), _) => Some(paths.clone()),
-        (Some(CallChanges::Counts(_)), Some((before, after))) => all_paths(objects, before, after),
-        _ => None,
+    let Some(mut files) = files_of(objects, changes.as_ref(), roots_around(before, finished)) else {
+        let counts = changes.filter(|_| path.is_none()).map(|changes| changes.counts());
+        return Some((counts, None));
     };
-    let Some(path) = path else { return Some((changes.map(|changes| changes.counts()), files)) };
-    let Some(mut files) = files else { return Some((None, None)) };
-    files.retain(|file| is_at_or_below(&file.path, path));
+    if let Some(path) = path {
+        files.retain(|file| is_at_or_below(&file.path, path));
+    }
     let counts = ChangeCounts::of(files.iter().map(|file| file.change));
     (!files.is_empty()).then_some((Some(counts), Some(files)))
 }
 
-/// Lists paths that are too many for a record, without their contents.
-fn all_paths(objects: &dyn Objects, before: WorkspaceRoot, after: WorkspaceRoot) -> Option<Vec<ChangedPath>> {
+/// Returns the paths of changes. Those that are too many for a record are compared again, without their contents. `None` if they
+/// are not known.
+pub(super) fn files_of(
+    objects: &dyn Objects,
+    changes: Option<&CallChanges>,
+    roots: Option<(WorkspaceRoot, WorkspaceRoot)>,
+) -> Option<Vec<ChangedPath>> {
+    if let CallChanges::Paths(paths) = changes? {
+        return Some(paths.clone());
+    }
+    let (before, after) = roots?;
     let changes = format::diff(objects, before, after).ok()?;
     Some(changes.into_iter().map(|change| ChangedPath::new(change.path, change.change)).collect())
 }
@@ -194,6 +243,9 @@ mod tests {
         assert_eq!(changes_of(&*store, Some(before.root), &old, Some(&coat)), Some((None, None)));
         assert_eq!(changes_of(&*store, Some(before.root), &counted, None), Some((Some(counts), None)));
         assert_eq!(changes_of(&objects, Some(after.root), &old, None), None);
+        // Files may differ in no path, such as in what they cover.
+        let covered = CallFinished { changes: Some(CallChanges::new(Vec::new())), ..old.clone() };
+        assert_eq!(changes_of(&objects, Some(before.root), &covered, None), None);
         assert_eq!(changes_of(&objects, None, &old, None), None);
     }
 

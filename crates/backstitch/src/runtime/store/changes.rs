@@ -1,18 +1,17 @@
 //! Comparison of the index of changed paths with the journals, and its repair.
 //!
 //! What the end of a call records has to be in the index as it is. A call of an earlier version records no paths: it is in the
-//! index once its files were compared, which only a repair does. Records are never changed.
+//! index once its files were compared, by a repair or a search for a file. Records are never changed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use backstitch_runtime::{IndexRepair, RuntimeError, read_records};
 
-use crate::id::{CallId, SessionId};
-use crate::journal::{CallChanges, CallFinished, Position, Record, RecordBody, WorkspaceRoot};
+use crate::journal::{CallChanges, Position};
 use crate::ports::{ListedChanges, StoreError};
 use crate::report::ChangesCheck;
 use crate::runtime::Runtime;
-use crate::runtime::look::{listed_changes, roots_around};
+use crate::runtime::look::{CallEnd, ends_of_calls, roots_around};
 
 impl Runtime {
     /// Compares what the index lists of changed paths with the journals. A journal that cannot be read is passed over: it is a
@@ -45,8 +44,9 @@ impl Runtime {
                 }
                 ListState::Missing => check.unlisted.push(session),
             }
-            if repair == IndexRepair::Rebuild && self.list_again(session, head, &ends).await? {
-                check.rebuilt += 1;
+            if repair == IndexRepair::Rebuild {
+                let listed = ends.iter().filter_map(|end| end.listed(&*self.store.objects)).collect();
+                check.rebuilt += u64::from(self.list_again(session, head, listed).await?);
             }
         }
         Ok(check)
@@ -54,53 +54,9 @@ impl Runtime {
 
     /// Whether the files around a call differ, and none of their paths does.
     fn has_same_paths(&self, end: &CallEnd<'_>) -> bool {
-        let compared = listed_changes(&*self.store.objects, end.before, end.finished).flatten();
-        compared.is_some_and(|changes| changes.counts().total() == 0)
+        let listed = end.listed(&*self.store.objects).and_then(|listed| listed.changes);
+        listed.is_some_and(|changes| changes.counts().total() == 0)
     }
-
-    /// Lists what the calls of a session changed. Returns whether it was written: not if the session was written meanwhile.
-    async fn list_again(
-        &self,
-        session: SessionId,
-        head: Position,
-        ends: &[CallEnd<'_>],
-    ) -> Result<bool, RuntimeError> {
-        let listed = ends.iter().filter_map(|end| {
-            let changes = listed_changes(&*self.store.objects, end.before, end.finished)?;
-            Some(ListedChanges { position: end.position, changes })
-        });
-        let listed: Vec<ListedChanges> = listed.collect();
-        match self.store.store.put_changes(session, head, listed).await {
-            Err(StoreError::NotFound { .. }) => Ok(false),
-            written => Ok(written?),
-        }
-    }
-}
-
-/// The end of a call, with the files before it.
-struct CallEnd<'a> {
-    position: Position,
-    before: Option<WorkspaceRoot>,
-    finished: &'a CallFinished,
-}
-
-fn ends_of_calls(records: &[Record]) -> Vec<CallEnd<'_>> {
-    let mut before: HashMap<CallId, Option<WorkspaceRoot>> = HashMap::new();
-    let mut ends = Vec::new();
-    for record in records {
-        match &record.body {
-            RecordBody::CallStarted(started) => {
-                before.insert(started.call_id, started.root);
-            }
-            RecordBody::CallFinished(finished) => ends.push(CallEnd {
-                position: record.position,
-                before: before.get(&finished.call_id).copied().flatten(),
-                finished,
-            }),
-            _ => {}
-        }
-    }
-    ends
 }
 
 /// What the index has of a session.
@@ -145,7 +101,7 @@ fn compare(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::{CallVerdict, ChangeKind, ChangedPath};
+    use crate::journal::{CallFinished, CallVerdict, ChangeKind, ChangedPath, WorkspaceRoot};
     use crate::object::Object;
 
     #[test]
