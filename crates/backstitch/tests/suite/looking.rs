@@ -339,6 +339,20 @@ async fn sessions_calls_and_lines_are_found_by_a_file() {
 }
 
 #[tokio::test]
+async fn the_log_of_a_file_is_followed() {
+    let shop = Shop::open().await;
+    let file = Some("coat.txt".parse().unwrap());
+    let mut log = shop.runtime.log(shop.view().await, LogFilter { all: true, file, ..LogFilter::default() });
+    while log.next().await.unwrap().is_some() {}
+    shop.finish().await;
+    let mut kinds = Vec::new();
+    while let Some(entry) = log.next_new().await.unwrap() {
+        kinds.push(entry.record.body.kind());
+    }
+    assert_eq!(kinds, ["call_finished"], "only the end says what the call changed");
+}
+
+#[tokio::test]
 async fn a_request_is_rendered_again() {
     let shop = Shop::open().await;
     let view = shop.view().await;
