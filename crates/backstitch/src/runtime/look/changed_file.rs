@@ -1,8 +1,9 @@
 //! Sessions by the files that their calls changed.
 //!
 //! The index of the store names the sessions, so that only their journals are read. A session with calls whose paths the index
-//! does not list may have changed any file, and its journal is read. What calls of earlier versions changed is found by a
-//! comparison of files; it is put into the index, where that can be written, so that it is compared once.
+//! does not list may have changed any file, and its journal is read. What calls of earlier versions changed, and paths that were
+//! too many for a record, are found by a comparison of files. They are put into the index, where that can be written, so that
+//! files are compared once.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -98,8 +99,8 @@ impl Runtime {
             // What is not known may be this path.
             files.is_none_or(|files| files.iter().any(|file| is_at_or_below(&file.path, path)))
         });
-        if matches!(store.changes(session).await, Ok(None)) {
-            let listed = listed.into_iter().map(|(_, one)| one).collect();
+        let listed: Vec<ListedChanges> = listed.into_iter().map(|(_, one)| one).collect();
+        if !matches!(store.changes(session).await, Ok(Some(known)) if known == listed) {
             // In a store that cannot be written they are compared each time.
             let _ = self.list_again(session, head, listed).await;
         }

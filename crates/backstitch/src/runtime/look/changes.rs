@@ -24,6 +24,9 @@ use crate::view::JournalView;
 /// How many characters of a question are kept.
 const QUESTION_LENGTH: usize = 200;
 
+/// The most paths of a call that the index lists. A record lists fewer.
+const MOST_INDEXED: usize = 50_000;
+
 impl Runtime {
     /// Lists what the calls of a session changed: all paths, or one and what is below it. A call whose paths are not known any
     /// more may have changed any path, so it is always listed.
@@ -110,9 +113,18 @@ pub(in crate::runtime) struct CallEnd<'a> {
 }
 
 impl CallEnd<'_> {
-    /// Returns what the index lists of the call; `None` if it changed nothing.
+    /// Returns what the index lists of the call; `None` if it changed nothing. Paths that are too many for a record are listed
+    /// without their contents.
     pub(in crate::runtime) fn listed(&self, objects: &dyn Objects) -> Option<ListedChanges> {
-        let changes = listed_changes(objects, self.before, self.finished)?;
+        let changes = match listed_changes(objects, self.before, self.finished)? {
+            Some(CallChanges::Paths(paths)) if paths.is_empty() => return None,
+            Some(counted @ CallChanges::Counts(_)) => {
+                let files = files_of(objects, Some(&counted), roots_around(self.before, self.finished));
+                let files = files.filter(|files| files.len() <= MOST_INDEXED);
+                Some(files.map_or(counted, CallChanges::Paths))
+            }
+            changes => changes,
+        };
         Some(ListedChanges { position: self.position, changes })
     }
 }
@@ -213,6 +225,10 @@ mod tests {
     use crate::filesystem::{MemoryFilesystem, MemoryWorkspace};
     use crate::ports::{ChangeKind, Filesystem as _, ObjectOverlay, Workspace as _, WriteMode};
 
+    fn end(before: WorkspaceRoot, finished: &CallFinished) -> CallEnd<'_> {
+        CallEnd { position: Position::new(7), before: Some(before), finished }
+    }
+
     /// The end of a call of an older version, with the files before and after it.
     #[test]
     fn calls_without_recorded_paths_are_compared_as_long_as_their_files_are_stored() {
@@ -238,6 +254,9 @@ mod tests {
         let counted = CallFinished { changes: Some(CallChanges::Counts(counts)), ..old.clone() };
         let (_, listed) = changes_of(&objects, Some(before.root), &counted, Some(&coat)).unwrap();
         assert_eq!(listed.unwrap().len(), 1);
+        let indexed = end(before.root, &counted).listed(&objects).unwrap();
+        let all = CallChanges::Paths(vec![ChangedPath::new("coat.txt", ChangeKind::Added)]);
+        assert_eq!(indexed.changes, Some(all));
 
         // Files that are not stored any more say nothing, and equal ones that nothing changed.
         assert_eq!(changes_of(&*store, Some(before.root), &old, Some(&coat)), Some((None, None)));
@@ -246,6 +265,7 @@ mod tests {
         // Files may differ in no path, such as in what they cover.
         let covered = CallFinished { changes: Some(CallChanges::new(Vec::new())), ..old.clone() };
         assert_eq!(changes_of(&objects, Some(before.root), &covered, None), None);
+        assert_eq!(end(before.root, &covered).listed(&objects), None);
         assert_eq!(changes_of(&objects, None, &old, None), None);
     }
 

@@ -33,7 +33,7 @@ impl Runtime {
             let ends = ends_of_calls(&records);
             // Calls that ended since the journal was read are not compared.
             let listed = listed.map(|listed| listed.into_iter().filter(|one| one.position < head).collect());
-            match compare(&ends, listed, |end| self.has_same_paths(end)) {
+            match compare(&ends, listed, |end| end.listed(&*self.store.objects).is_none()) {
                 ListState::Complete => {
                     check.compared += 1;
                     continue;
@@ -50,12 +50,6 @@ impl Runtime {
             }
         }
         Ok(check)
-    }
-
-    /// Whether the files around a call differ, and none of their paths does.
-    fn has_same_paths(&self, end: &CallEnd<'_>) -> bool {
-        let listed = end.listed(&*self.store.objects).and_then(|listed| listed.changes);
-        listed.is_some_and(|changes| changes.counts().total() == 0)
     }
 }
 
@@ -87,6 +81,8 @@ fn compare(
         match (&end.finished.changes, entry) {
             (Some(recorded), None) if recorded.counts().total() == 0 => {}
             (Some(recorded), Some(Some(entry))) if entry == *recorded => {}
+            // What the record only counts was compared later.
+            (Some(CallChanges::Counts(counts)), Some(Some(entry))) if entry.counts() == *counts => {}
             (Some(_), _) => return ListState::Different,
             // What was compared later is not recorded.
             (None, Some(_)) if has_other_files() => {}
@@ -129,6 +125,9 @@ mod tests {
         assert_eq!(state(&recorded, Some(Some(paths("hat.txt")))), ListState::Different);
         assert_eq!(state(&recorded, Some(None)), ListState::Different);
         assert_eq!(state(&recorded, None), ListState::Different);
+        let counted = finished(after, Some(CallChanges::Counts(paths("coat.txt").counts())));
+        assert_eq!(state(&counted, Some(Some(paths("coat.txt")))), ListState::Complete);
+        assert_eq!(state(&counted, Some(Some(CallChanges::new(Vec::new())))), ListState::Different);
         assert_eq!(state(&old, None), ListState::Missing);
         assert_eq!(state(&old, Some(None)), ListState::Complete);
         assert_eq!(state(&old, Some(Some(paths("coat.txt")))), ListState::Complete);
