@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use backstitch_runtime::{RuntimeError, read_records};
 
-use super::changes::{CallEnd, ends_of_calls, files_of, is_at_or_below, roots_around};
+use super::changes::{ends_of_calls, files_of, is_at_or_below, listed_ends, roots_around};
 use crate::id::SessionId;
 use crate::journal::Position;
 use crate::ports::{ChangingSessions, FilePath, ListedChanges, StoreError};
@@ -92,8 +92,7 @@ impl Runtime {
             return false;
         };
         let ends = ends_of_calls(&records);
-        let listed: Vec<(&CallEnd<'_>, ListedChanges)> =
-            ends.iter().filter_map(|end| Some((end, end.listed(objects)?))).collect();
+        let listed = listed_ends(objects, &ends);
         let is_found = listed.iter().any(|(end, one)| {
             let files = files_of(objects, one.changes.as_ref(), roots_around(end.before, end.finished));
             // What is not known may be this path.

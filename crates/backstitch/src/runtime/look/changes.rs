@@ -24,7 +24,7 @@ use crate::view::JournalView;
 /// How many characters of a question are kept.
 const QUESTION_LENGTH: usize = 200;
 
-/// The most paths of a call that the index lists. A record lists fewer.
+/// The most paths of a session that are listed in the index, besides those that its records list.
 const MOST_INDEXED: usize = 50_000;
 
 impl Runtime {
@@ -113,20 +113,41 @@ pub(in crate::runtime) struct CallEnd<'a> {
 }
 
 impl CallEnd<'_> {
+    /// Whether the call changed nothing, as far as that is known.
+    pub(in crate::runtime) fn is_empty(&self, objects: &dyn Objects) -> bool {
+        self.listed(objects, &mut 0).is_none()
+    }
+
     /// Returns what the index lists of the call; `None` if it changed nothing. Paths that are too many for a record are listed
-    /// without their contents.
-    pub(in crate::runtime) fn listed(&self, objects: &dyn Objects) -> Option<ListedChanges> {
+    /// without their contents, as long as there is room for them.
+    fn listed(&self, objects: &dyn Objects, room: &mut usize) -> Option<ListedChanges> {
         let changes = match listed_changes(objects, self.before, self.finished)? {
             Some(CallChanges::Paths(paths)) if paths.is_empty() => return None,
-            Some(counted @ CallChanges::Counts(_)) => {
-                let files = files_of(objects, Some(&counted), roots_around(self.before, self.finished));
-                let files = files.filter(|files| files.len() <= MOST_INDEXED);
-                Some(files.map_or(counted, CallChanges::Paths))
+            Some(CallChanges::Counts(counts)) => {
+                let counted = CallChanges::Counts(counts);
+                let left = usize::try_from(counts.total()).ok().and_then(|number| room.checked_sub(number));
+                let roots = roots_around(self.before, self.finished);
+                match left.zip(left.and_then(|_| files_of(objects, Some(&counted), roots))) {
+                    Some((left, files)) => {
+                        *room = left;
+                        Some(CallChanges::Paths(files))
+                    }
+                    None => Some(counted),
+                }
             }
             changes => changes,
         };
         Some(ListedChanges { position: self.position, changes })
     }
+}
+
+/// Returns what the index lists of the calls of a session that changed something.
+pub(in crate::runtime) fn listed_ends<'a>(
+    objects: &dyn Objects,
+    ends: &'a [CallEnd<'a>],
+) -> Vec<(&'a CallEnd<'a>, ListedChanges)> {
+    let mut room = MOST_INDEXED;
+    ends.iter().filter_map(|end| Some((end, end.listed(objects, &mut room)?))).collect()
 }
 
 /// Finds the ends of calls in the records of a session.
@@ -254,9 +275,10 @@ mod tests {
         let counted = CallFinished { changes: Some(CallChanges::Counts(counts)), ..old.clone() };
         let (_, listed) = changes_of(&objects, Some(before.root), &counted, Some(&coat)).unwrap();
         assert_eq!(listed.unwrap().len(), 1);
-        let indexed = end(before.root, &counted).listed(&objects).unwrap();
+        let mut room = 1;
+        let mut indexed = || end(before.root, &counted).listed(&objects, &mut room).unwrap().changes;
         let all = CallChanges::Paths(vec![ChangedPath::new("coat.txt", ChangeKind::Added)]);
-        assert_eq!(indexed.changes, Some(all));
+        assert_eq!((indexed(), indexed()), (Some(all), counted.changes.clone()), "there is room for one path");
 
         // Files that are not stored any more say nothing, and equal ones that nothing changed.
         assert_eq!(changes_of(&*store, Some(before.root), &old, Some(&coat)), Some((None, None)));
@@ -265,7 +287,7 @@ mod tests {
         // Files may differ in no path, such as in what they cover.
         let covered = CallFinished { changes: Some(CallChanges::new(Vec::new())), ..old.clone() };
         assert_eq!(changes_of(&objects, Some(before.root), &covered, None), None);
-        assert_eq!(end(before.root, &covered).listed(&objects), None);
+        assert!(end(before.root, &covered).is_empty(&objects));
         assert_eq!(changes_of(&objects, None, &old, None), None);
     }
 

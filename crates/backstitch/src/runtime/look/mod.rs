@@ -22,7 +22,7 @@ use crate::journal::WorkspaceRevision;
 use crate::ports::Store;
 use crate::view::JournalView;
 
-pub(super) use changes::{CallEnd, ends_of_calls, roots_around};
+pub(super) use changes::{CallEnd, ends_of_calls, listed_ends, roots_around};
 pub use list::SessionIndex;
 pub use log::{LogEntry, LogFilter, SessionLog, cost, is_failure, money};
 pub use session::{EvaluationTurns, OpenProgram, SessionAt};

@@ -11,7 +11,7 @@ use crate::journal::{CallChanges, Position};
 use crate::ports::{ListedChanges, StoreError};
 use crate::report::ChangesCheck;
 use crate::runtime::Runtime;
-use crate::runtime::look::{CallEnd, ends_of_calls, roots_around};
+use crate::runtime::look::{CallEnd, ends_of_calls, listed_ends, roots_around};
 
 impl Runtime {
     /// Compares what the index lists of changed paths with the journals. A journal that cannot be read is passed over: it is a
@@ -33,7 +33,7 @@ impl Runtime {
             let ends = ends_of_calls(&records);
             // Calls that ended since the journal was read are not compared.
             let listed = listed.map(|listed| listed.into_iter().filter(|one| one.position < head).collect());
-            match compare(&ends, listed, |end| end.listed(&*self.store.objects).is_none()) {
+            match compare(&ends, listed, |end| end.is_empty(&*self.store.objects)) {
                 ListState::Complete => {
                     check.compared += 1;
                     continue;
@@ -45,7 +45,8 @@ impl Runtime {
                 ListState::Missing => check.unlisted.push(session),
             }
             if repair == IndexRepair::Rebuild {
-                let listed = ends.iter().filter_map(|end| end.listed(&*self.store.objects)).collect();
+                let listed = listed_ends(&*self.store.objects, &ends);
+                let listed = listed.into_iter().map(|(_, one)| one).collect();
                 check.rebuilt += u64::from(self.list_again(session, head, listed).await?);
             }
         }
