@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use backstitch_runtime::RuntimeError;
+use backstitch_runtime::{RuntimeError, message_text, one_line, readable_message};
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
 use super::changes::FoundCall;
@@ -22,6 +22,9 @@ use crate::runtime::Runtime;
 
 /// Maximum size of a file that is compared line by line, in bytes.
 const MOST_COMPARED: usize = 1024 * 1024;
+
+/// How many characters of a question are kept.
+const QUESTION_LENGTH: usize = 200;
 
 /// How long two texts are compared exactly. What differs in the rest then counts as changed.
 const LONGEST: Duration = Duration::from_secs(1);
@@ -52,6 +55,13 @@ impl Runtime {
             let Ok(found) = self.changing_calls(&view, Some(&one.path)).await else { continue };
             for FoundCall { call, began, roots, question } in found {
                 let Some(roots) = roots.filter(|_| call.kept && call.visible) else { continue };
+                let question = match question {
+                    Some(message) => {
+                        let message = readable_message(&*self.store.store, &message).await?;
+                        Some(one_line(&message_text(&message), QUESTION_LENGTH))
+                    }
+                    None => None,
+                };
                 let call = BlamedCall {
                     session: one.session,
                     path: one.path.as_str().to_owned(),

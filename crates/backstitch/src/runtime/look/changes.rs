@@ -6,13 +6,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use backstitch_runtime::{RuntimeError, message_text, one_line, read_records};
+use backstitch_runtime::{RuntimeError, read_records};
 
 use crate::filesystem::format;
 use crate::id::{CallId, EvaluationId};
 use crate::journal::{
-    CallChanges, CallFinished, CallStarted, CallVerdict, ChangeCounts, ChangedPath, Position, Record,
-    RecordBody, Role, WorkspaceRoot,
+    CallChanges, CallFinished, CallStarted, CallVerdict, ChangeCounts, ChangedPath, InnerMessage, Position,
+    Record, RecordBody, Role, WorkspaceRoot,
 };
 use crate::message::Content;
 use crate::ports::{FilePath, ListedChanges, Objects};
@@ -20,9 +20,6 @@ use crate::report::{ChangesReport, ChangingCall, Version};
 use crate::runtime::Runtime;
 use crate::time::Timestamp;
 use crate::view::JournalView;
-
-/// How many characters of a question are kept.
-const QUESTION_LENGTH: usize = 200;
 
 /// The most paths of a session that are listed in the index, besides those that its records list.
 const MOST_INDEXED: usize = 50_000;
@@ -50,7 +47,7 @@ impl Runtime {
         let mut calls = Vec::new();
         let mut started: HashMap<CallId, (Timestamp, Arc<CallStarted>)> = HashMap::new();
         let mut turns: HashMap<CallId, u64> = HashMap::new();
-        let mut questions: HashMap<EvaluationId, String> = HashMap::new();
+        let mut questions: HashMap<EvaluationId, Arc<InnerMessage>> = HashMap::new();
         for record in read_records(&*self.store.store, session, Position::START, Some(view.head())).await? {
             match &record.body {
                 RecordBody::MessageAppended(message) => {
@@ -58,8 +55,7 @@ impl Runtime {
                         turns.insert(call.invocation_id, message.turn);
                     }
                     if message.role() == Role::User {
-                        let question = || one_line(&message_text(message), QUESTION_LENGTH);
-                        questions.entry(message.evaluation_id).or_insert_with(question);
+                        questions.entry(message.evaluation_id).or_insert_with(|| message.clone());
                     }
                 }
                 RecordBody::CallStarted(start) => {
@@ -101,8 +97,8 @@ pub(super) struct FoundCall {
     pub(super) began: Timestamp,
     /// The files before and after it.
     pub(super) roots: Option<(WorkspaceRoot, WorkspaceRoot)>,
-    /// The beginning of the message that its evaluation answers.
-    pub(super) question: Option<String>,
+    /// The message that its evaluation answers.
+    pub(super) question: Option<Arc<InnerMessage>>,
 }
 
 /// The end of a call, with the files before it.
@@ -278,7 +274,7 @@ mod tests {
         let mut room = 1;
         let mut indexed = || end(before.root, &counted).listed(&objects, &mut room).unwrap().changes;
         let all = CallChanges::Paths(vec![ChangedPath::new("coat.txt", ChangeKind::Added)]);
-        assert_eq!((indexed(), indexed()), (Some(all), counted.changes.clone()), "there is room for one path");
+        assert_eq!((indexed(), indexed()), (Some(all), counted.changes.clone()), "there is room for one");
 
         // Files that are not stored any more say nothing, and equal ones that nothing changed.
         assert_eq!(changes_of(&*store, Some(before.root), &old, Some(&coat)), Some((None, None)));
