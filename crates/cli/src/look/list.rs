@@ -165,8 +165,9 @@ impl List {
         }
         if let Some(file) = &self.file {
             let file = in_any_session(file)?;
-            // What calls of earlier versions changed is compared once, where it can be written to the index.
-            let writable = OpenStore::open(&place.address);
+            // What the index does not list is compared once, where it can be written. No path begins with a slash.
+            let is_listed = place.store.changing_sessions("/").await?.possible.is_empty();
+            let writable = if is_listed { None } else { OpenStore::open(&place.address).ok() };
             let runtime = &writable.as_ref().unwrap_or(place).runtime;
             query.sessions = Some(runtime.sessions_that_changed(&file).await?);
         }
