@@ -75,7 +75,7 @@ impl Runtime {
                         continue;
                     }
                 }
-                if is_listed || self.has_changed(session, &path).await {
+                if is_listed || self.search_session(session, &path).await {
                     found.push(FileOfSession { session, path: path.clone() });
                 }
             }
@@ -83,9 +83,9 @@ impl Runtime {
         Ok(found)
     }
 
-    /// Whether calls of a session changed a path, by its records and files. If the index does not list them all, it does from now
-    /// on. A session that cannot be read changed nothing.
-    async fn has_changed(&self, session: SessionId, path: &FilePath) -> bool {
+    /// Compares the records and files of a session, lists in the index what it does not have of them, and returns whether calls
+    /// changed a path. A session that cannot be read changed nothing.
+    async fn search_session(&self, session: SessionId, path: &FilePath) -> bool {
         let (store, objects) = (&*self.store.store, &*self.store.objects);
         let Ok(head) = store.head(session).await else { return false };
         let Ok(records) = read_records(store, session, Position::START, Some(head)).await else {
