@@ -323,6 +323,16 @@ pub enum RuntimeError {
         /// The session and the process that use it.
         holder: String,
     },
+    /// A program has not reported the end of a call that may change files of the same directory.
+    #[error(
+        "{tool} of session {session} has not ended, and may change files in this directory; nothing was changed"
+    )]
+    DirectoryBusy {
+        /// The session of the program.
+        session: SessionId,
+        /// The tool of the call.
+        tool: String,
+    },
     /// The process that holds a session could not be ended.
     #[error("{owner} drives session {session} and cannot be ended: {reason}")]
     HolderNotEnded {
@@ -457,6 +467,7 @@ impl RuntimeError {
             }
             Self::OpenDirectory(error) => error.code(),
             Self::DirectoryNotReleased { .. } => ErrorCode::WorkspaceHeld,
+            Self::DirectoryBusy { .. } => ErrorCode::GuardBusy,
             Self::HolderNotEnded { .. } => ErrorCode::SessionHeld,
             Self::NestedCall { .. } => ErrorCode::NestedCall,
             Self::NotIsolated { .. } => ErrorCode::NotIsolated,

@@ -1,6 +1,6 @@
 //! `fork`: starts a session from a point of another one.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use backstitch::report::ForkReport;
@@ -26,13 +26,18 @@ pub(crate) struct Fork {
     /// Directory for the files of the fork, outside of the session's own. Default: a new one beside it.
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
+    /// Fork although another session around the directory may still change files.
+    #[arg(long)]
+    force: bool,
 }
 
 impl Fork {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let (place, session) = OpenStore::with_session(common, Some(&self.session)).await?;
         let view = place.view(session).await?;
-        if let Some(directory) = self.workspace.as_deref().and_then(|path| path.canonicalize().ok()) {
+        // The name of a new directory is not known yet: only sessions around it are in its way.
+        let beside = || view.directory().map(|own| Path::new(own).with_file_name(session.to_string()));
+        if let Some(directory) = self.workspace.clone().or_else(beside).filter(|_| !self.force) {
             neighbours::check(common, &place, &directory, session).await?;
         }
         let forked = fork_session(&place, &view, self.point, self.workspace).await?;

@@ -6,45 +6,67 @@
 //! moved.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use backstitch::host::end_survivors;
 use backstitch::id::SessionId;
 use backstitch::journal::JournalState;
-use backstitch::ports::{IndexedSession, SessionQuery};
+use backstitch::ports::{IndexedSession, IndexedStatus, SessionQuery};
 
 use crate::common::Common;
 use crate::error::{CommandError, ErrorCode};
 use crate::open::guarded::{CommandSession, GuardedSession, close_ended, is_guarded};
 use crate::open::{OpenStore, holder, short};
 
-/// The newest sessions that are looked at: of the directory, and of the store.
+/// The newest sessions that are looked at, whatever they do: of the directory, and of the store. A process that a program has
+/// left may outlive the work of its session.
 const NEWEST: usize = 50;
 
-/// Fails if another session works in a directory, inside of it or around it, and names it.
+/// Fails if another session works in a directory, inside of it or around it, and names it. The directory may not exist yet.
 pub(crate) async fn check(
     common: &Common,
     place: &OpenStore,
     directory: &Path,
     own: SessionId,
 ) -> anyhow::Result<()> {
+    let directory = &resolved(directory);
     let newest = SessionQuery::roots().with_limit(NEWEST);
     let here = newest.clone().with_workspace(directory.to_string_lossy().into_owned());
+    let mut at_work = SessionQuery::roots();
+    at_work.statuses = vec![IndexedStatus::Running, IndexedStatus::Interrupted, IndexedStatus::Stopped];
     let mut seen = HashSet::from([own]);
-    for query in [here, newest] {
-        let page = place.runtime.sessions(query).await?;
-        for other in page.sessions.iter().filter(|other| shares_files(other, directory)) {
-            if !seen.insert(other.id()) {
-                continue;
+    for (mut query, is_whole) in [(here, false), (newest, false), (at_work, true)] {
+        loop {
+            let page = place.runtime.sessions(query.clone()).await?;
+            for other in page.sessions.iter().filter(|other| shares_files(other, directory)) {
+                if !seen.insert(other.id()) {
+                    continue;
+                }
+                if is_guarded(other) {
+                    check_guarded(place, other.id()).await?;
+                } else {
+                    check_driven(common, place, other).await?;
+                }
             }
-            if is_guarded(other) {
-                check_guarded(place, other.id()).await?;
-            } else {
-                check_driven(common, place, other).await?;
+            query.after = page.next.filter(|_| is_whole);
+            if query.after.is_none() {
+                break;
             }
         }
     }
     Ok(())
+}
+
+/// Resolves a path of which possibly only the beginning exists.
+fn resolved(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    if let Ok(found) = path.canonicalize() {
+        return found;
+    }
+    match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) => resolved(parent).join(name),
+        _ => path.clone(),
+    }
 }
 
 /// Whether the directory of a session is this one, or inside of it, or around it.
@@ -55,12 +77,13 @@ fn shares_files(other: &IndexedSession, directory: &Path) -> bool {
 
 /// Fails if a process drives a session. Ends the processes that a killed one has left in an open call.
 async fn check_driven(common: &Common, place: &OpenStore, other: &IndexedSession) -> anyhow::Result<()> {
+    // The calls are read before the holder, so that those of a process that resumes the session now are not among them.
+    let view = match other.summary.state {
+        JournalState::Open => Some(place.view(other.id()).await?),
+        _ => None,
+    };
     let Some(driver) = place.runtime.holder(other.id()).await? else {
-        if other.summary.state != JournalState::Open {
-            return Ok(());
-        }
-        let view = place.view(other.id()).await?;
-        let open = view.calls().filter(|call| call.is_open());
+        let open = view.iter().flat_map(|view| view.calls()).filter(|call| call.is_open());
         end_survivors(open.flat_map(|call| call.processes.iter()).map(|process| &**process)).await?;
         return Ok(());
     };

@@ -4,6 +4,7 @@ mod apply;
 mod effects;
 mod fork;
 mod locate;
+mod neighbours;
 mod own;
 mod repeats;
 mod resolve;

@@ -41,6 +41,13 @@ pub struct RewindScope {
     pub dry_run: bool,
 }
 
+impl RewindScope {
+    /// Whether files are moved, and not only listed.
+    pub(crate) fn moves_files(self) -> bool {
+        !self.dry_run && self.only != Some(RewoundHalf::Conversation)
+    }
+}
+
 /// Which files a rewind restores.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RewoundFiles {

@@ -1,14 +1,15 @@
 //! Operations on the history of a session: rewind, undo, redo, restore, fork.
 //!
 //! Each opens the session with its files, claims it, and releases it, also if its caller is dropped. A session that a process
-//! drives is refused with the code `session_held`, whether it is this process or another.
+//! drives is refused with the code `session_held`, whether it is this process or another. Files are not moved while a session that
+//! is driven holds the directory (`workspace_held`), or a program has an open call in it (`guard_busy`).
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::Position;
-use backstitch_core::ports::FilePath;
+use backstitch_core::ports::{FilePath, ReversalConflicts};
 use serde_json::Value;
 
 use super::opening::new_copy;
@@ -229,8 +230,11 @@ impl Runtime {
         T: Send + 'static,
         F: Future<Output = Result<T>> + Send + 'static,
     {
-        let RewindOptions { files, kept, .. } = options;
+        let RewindOptions { files, kept, scope, .. } = options;
         let travel = move |live: Arc<LiveSession>| async move {
+            if scope.moves_files() && scope.conflicts == ReversalConflicts::LeaveAlone {
+                live.check_neighbours().await?;
+            }
             if let Some(kept) = kept {
                 live.keep_files(kept);
             }

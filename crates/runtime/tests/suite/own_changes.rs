@@ -1,5 +1,6 @@
 //! Rewinds move only what the session's own calls changed.
 
+use backstitch_core::code::ErrorCode;
 use backstitch_core::journal::Effect;
 use backstitch_core::message::PolicyName;
 use backstitch_core::ports::{
@@ -7,8 +8,8 @@ use backstitch_core::ports::{
 };
 use backstitch_filesystem::FilePath;
 use backstitch_runtime::{
-    ObservedCall, ObservedResult, ObservedSession, RewindScope, RewoundFiles, RewoundHalf, Runtime,
-    SessionOptions,
+    ObservedCall, ObservedResult, ObservedSession, RewindOptions, RewindScope, RewoundFiles, RewoundHalf,
+    Runtime, SessionOptions,
 };
 use serde_json::json;
 
@@ -253,4 +254,31 @@ async fn calls_of_one_program_that_overlap_are_undone_together() {
     let done = live.rewind(&before(second), None).await.unwrap();
     assert_eq!((both().as_str(), &done.own_files.conflicts[..]), ("by the first", &[][..]));
     live.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn no_files_are_moved_while_a_program_has_an_open_call_in_the_directory() {
+    let disk = Disk::new();
+    let runtime = Runtime::new(disk.store.clone());
+    let (one, two) = (observed(&runtime, &disk).await, observed(&runtime, &disk).await);
+    let first = one.record_call_start(observed_call("first")).await.unwrap();
+    std::fs::write(disk.path("own"), "own").unwrap();
+    end_call(&one, "first").await;
+    two.record_call_start(observed_call("beside")).await.unwrap();
+    one.release().await.unwrap();
+    two.release().await.unwrap();
+
+    let rewind = |scope: RewindScope| {
+        let options = RewindOptions { scope, ..RewindOptions::within(disk.workspace.clone()) };
+        runtime.rewind_with(one.id(), before(first), options)
+    };
+    let refused = rewind(RewindScope::default()).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::GuardBusy, "{refused}");
+    assert!(refused.to_string().contains(&two.id().to_string()), "{refused}");
+    let listed = rewind(RewindScope { dry_run: true, ..RewindScope::default() }).await.unwrap();
+    assert_eq!(listed.own_files.changes.len(), 1);
+    assert!(disk.path("own").exists());
+    let scope = RewindScope { conflicts: ReversalConflicts::TakeTarget, ..RewindScope::default() };
+    rewind(scope).await.unwrap();
+    assert!(!disk.path("own").exists());
 }

@@ -61,8 +61,7 @@ impl Apply {
         let paths = paths.collect::<Result<_, _>>()?;
         check_target(&directory)?;
         if !self.force && !self.dry_run {
-            let target = directory.canonicalize()?;
-            neighbours::check(common, &opened.place, &target, session).await?;
+            neighbours::check(common, &opened.place, &directory, session).await?;
         }
         // A copy that is gone is not needed: the store has its files.
         let files = match opened.directory().is_some_and(Path::is_dir) {

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::stand_in::StandIn;
-use crate::stage::Stage;
+use crate::stage::{Stage, scripted};
 
 /// Reports a prompt and a call that begins, from a program that ends right after it.
 fn begin_and_end(program: &StandIn<'_>) {
@@ -77,6 +77,27 @@ fn no_files_are_moved_while_another_conversation_has_an_open_call() {
     assert_eq!((stage.file("a"), stage.file("half").as_deref()), (None, Some("half")), "only its own file");
     stage.run(&["undo", &session]).worked_quietly();
     assert_eq!(stage.file("a").as_deref(), Some("one\n"));
+}
+
+#[test]
+fn no_fork_begins_in_a_directory_where_a_call_is_open() {
+    let stage = Stage::new();
+    let model = scripted(&stage, &json!([{"text": "Done."}]));
+    let elsewhere = stage.path("elsewhere");
+    let elsewhere = elsewhere.to_str().unwrap();
+    stage.run(&["run", "Sew", "--model", &model, "--workspace", elsewhere]).worked_quietly();
+    let session = stage.session();
+    let program = StandIn::new(&stage, "one");
+    program.start();
+    program.prompt("Mend it");
+    program.report("PreToolUse", open_call("sleep 9"));
+
+    let inside = stage.path("files/inside");
+    let fork = ["fork", &session, "--workspace", inside.to_str().unwrap()];
+    assert!(stage.run(&fork).failed().contains("guard_busy"));
+    assert!(!inside.exists());
+    stage.run(&[&fork[..], &["--force"]].concat()).worked_quietly();
+    assert!(inside.exists());
 }
 
 #[test]
