@@ -35,6 +35,8 @@ struct ProgramProcess {
     process: u32,
     /// When it started, as the system counts: the ids of processes are used again.
     started: u64,
+    /// The namespace in which this is its id: each container counts its own processes.
+    namespace: Option<u64>,
     /// How many hooks it has started, up to [`CERTAIN`].
     hooks: u32,
 }
@@ -48,7 +50,8 @@ impl Binding {
         if hooks >= CERTAIN {
             return Ok(());
         }
-        let program = ProgramProcess { v: 1, process, started, hooks: hooks + 1 };
+        let namespace = processes::namespace();
+        let program = ProgramProcess { v: 1, process, started, namespace, hooks: hooks + 1 };
         let temporary = self.directory().join(format!("{FILE}.{}", std::process::id()));
         fs::write(&temporary, serde_json::to_vec(&program)?)?;
         fs::rename(temporary, self.directory().join(FILE))
@@ -61,6 +64,7 @@ impl Binding {
     /// Whether the program of the conversation has ended. A program that is not known counts as running.
     fn has_ended(&self) -> bool {
         let known = self.program().filter(|known| known.hooks >= CERTAIN);
+        let known = known.filter(|known| known.namespace == processes::namespace());
         known.is_some_and(|known| processes::started_at(known.process) != Some(known.started))
     }
 }
@@ -92,10 +96,12 @@ pub(crate) async fn close_ended(place: &OpenStore, view: JournalView) -> anyhow:
     let directory = view.directory().map(PathBuf::from).filter(|directory| directory.is_dir());
     let Some(directory) = directory else { return Ok(view) };
     let (session, program) = (view.session_id(), guarded.program());
-    let transcript = guarded.transcript(&view);
-    let conversation = guarded.latest_conversation(&view);
-    let is_gone = Binding::open(&place.directory, program, &conversation)?.has_ended();
-    if !is_gone && transcript.is_none() {
+    let (mut is_gone, mut transcripts) = (true, Vec::new());
+    for (conversation, transcript) in guarded.open_conversations(&view) {
+        is_gone &= Binding::open(&place.directory, program, &conversation)?.has_ended();
+        transcripts.extend(transcript);
+    }
+    if !is_gone && transcripts.is_empty() {
         return Ok(view);
     }
     let name = PolicyName::new(program.name())?;
@@ -110,7 +116,7 @@ pub(crate) async fn close_ended(place: &OpenStore, view: JournalView) -> anyhow:
         }
         opened => opened?,
     };
-    let closed = close(&observed, program, transcript.as_deref(), is_gone).await;
+    let closed = close(&observed, program, &transcripts, is_gone).await;
     observed.release().await?;
     closed?;
     place.view(session).await
@@ -119,10 +125,10 @@ pub(crate) async fn close_ended(place: &OpenStore, view: JournalView) -> anyhow:
 async fn close(
     observed: &ObservedSession,
     program: Program,
-    transcript: Option<&Path>,
+    transcripts: &[PathBuf],
     is_gone: bool,
 ) -> anyhow::Result<()> {
-    if let Some(path) = transcript {
+    for path in transcripts {
         record_results(observed, program, path).await?;
     }
     if is_gone {
@@ -149,6 +155,9 @@ mod tests {
             let file = binding.directory().join(FILE);
             fs::write(&file, serde_json::to_vec(&other).unwrap()).unwrap();
             assert_eq!(binding.has_ended(), hooks == CERTAIN, "{hooks}");
+            let elsewhere = ProgramProcess { namespace: Some(1), ..other };
+            fs::write(&file, serde_json::to_vec(&elsewhere).unwrap()).unwrap();
+            assert!(!binding.has_ended(), "its id means nothing here");
             fs::write(&file, serde_json::to_vec(&known).unwrap()).unwrap();
         }
     }

@@ -59,6 +59,12 @@ pub(super) fn started_at(id: u32) -> Option<u64> {
     text_field(id, 19)?.parse().ok()
 }
 
+/// Returns the number of the namespace in which ids of processes are those that this process sees.
+pub(super) fn namespace() -> Option<u64> {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::metadata("/proc/self/ns/pid").ok().map(|found| found.ino())
+}
+
 /// Returns the program that has started this process, directly or through shells, and when it started. `None` if the system
 /// does not say.
 pub(super) fn program_above() -> Option<(u32, u64)> {

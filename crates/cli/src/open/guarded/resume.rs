@@ -1,5 +1,6 @@
 //! Guarded sessions for the other commands: what a rewind has to check, and how the program continues from a point.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
@@ -166,16 +167,23 @@ impl GuardedSession {
         self.program
     }
 
-    /// Returns the conversation of the latest evaluation.
-    pub(super) fn latest_conversation(&self, view: &JournalView) -> String {
-        let latest = view.latest_evaluation().and_then(|latest| origin(latest, "conversation"));
-        latest.unwrap_or_else(|| self.conversation.clone())
+    /// Returns the conversation of an evaluation.
+    fn conversation_of(&self, evaluation: Option<&Evaluation>) -> String {
+        let known = evaluation.and_then(|evaluation| origin(evaluation, "conversation"));
+        known.unwrap_or_else(|| self.conversation.clone())
     }
 
-    /// Returns the transcript of the latest evaluation, if the program has one.
-    pub(super) fn transcript(&self, view: &JournalView) -> Option<PathBuf> {
-        let path = view.latest_evaluation().and_then(|latest| origin(latest, "transcript"));
-        path.map(PathBuf::from).filter(|path| path.is_file())
+    /// Returns the conversations that may have made the open calls, each with its transcript if there is one. Two windows may
+    /// work in one session, so these are the conversations of the calls, and the latest one.
+    pub(super) fn open_conversations(&self, view: &JournalView) -> BTreeMap<String, Option<PathBuf>> {
+        let open = view.calls().filter(|call| call.is_open());
+        let evaluations = open.filter_map(|call| view.evaluation(call.evaluation_id));
+        let evaluations = evaluations.chain(view.latest_evaluation());
+        let described = evaluations.map(|evaluation| {
+            let path = origin(evaluation, "transcript").map(PathBuf::from).filter(|path| path.is_file());
+            (self.conversation_of(Some(evaluation)), path)
+        });
+        described.collect()
     }
 
     /// Returns all conversations of a session, in the words of the program.
@@ -216,7 +224,8 @@ impl GuardedSession {
 
     /// Returns the command with which the program continues from a point, whose view this is.
     pub(crate) fn continue_from(&self, at: &JournalView) -> ContinueCommand {
-        let (latest, conversation) = (at.latest_evaluation(), self.latest_conversation(at));
+        let latest = at.latest_evaluation();
+        let conversation = self.conversation_of(latest);
         match self.program {
             Program::ClaudeCode => {
                 let mut command = self.claude(at, latest, &conversation);
