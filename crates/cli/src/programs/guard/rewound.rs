@@ -20,14 +20,16 @@ pub(super) async fn context(
     conversation: &str,
 ) -> anyhow::Result<Option<String>> {
     let Some(unseen) = session.unseen_rewind(conversation).await? else { return Ok(None) };
-    let point = match &unseen.call {
-        Some((call, name)) => format!("before the call {name} [{}]", short(*call)),
-        None => "an earlier point".to_owned(),
-    };
-    let roots = unseen.before.zip(unseen.now);
-    let changes = roots.and_then(|(before, now)| format::diff(&*place.objects, before, now).ok());
-    let paths: Vec<String> =
-        changes.unwrap_or_default().into_iter().take(MOST_NAMED + 1).map(|change| change.path).collect();
+    if unseen.cuts {
+        let (title, at) = (program.title(), unseen.at);
+        let text =
+            format!("The conversation of {title} was not cut by the rewind at {at}: its window was open");
+        session.note(text).await?;
+    }
+    let roots = unseen.before.zip(unseen.now).filter(|(before, now)| before != now);
+    let Some((before, now)) = roots else { return Ok(None) };
+    let changes = format::diff(&*place.objects, before, now).unwrap_or_default();
+    let paths: Vec<String> = changes.into_iter().take(MOST_NAMED + 1).map(|change| change.path).collect();
     let files = match &paths[..] {
         [] => "Read files again before you use or change them.".to_owned(),
         paths => {
@@ -38,14 +40,15 @@ pub(super) async fn context(
             )
         }
     };
-    let title = program.title();
-    let text = format!(
-        "The conversation of {title} was not cut by the rewind at {}: its window was open. A text for its model names what was rewound",
-        unseen.at
-    );
-    session.note(text).await?;
-    Ok(Some(format!(
-        "The person has rewound this session with Backstitch, to {point}. What was done since then is undone, although this \
-         conversation still shows it. {files}"
-    )))
+    let point = match &unseen.call {
+        Some((call, name)) => format!("before the call {name} [{}]", short(*call)),
+        None => "an earlier point".to_owned(),
+    };
+    Ok(Some(match unseen.cuts {
+        true => format!(
+            "The person has rewound this session with Backstitch, to {point}. Changes of files since then are undone, although \
+             this conversation still shows them. {files}"
+        ),
+        false => format!("The person has restored files of this session with Backstitch. {files}"),
+    }))
 }
