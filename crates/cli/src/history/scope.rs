@@ -1,7 +1,7 @@
 //! What `rewind`, `undo` and `redo` move, and what they leave alone.
 
 use backstitch::ports::{MergeConflict, ReversalConflicts};
-use backstitch::report::RewindReport;
+use backstitch::report::{FileRestoreReport, RewindReport};
 use backstitch::{RewindScope, RewoundFiles, RewoundHalf};
 use clap::{Args, ValueEnum};
 
@@ -21,7 +21,7 @@ pub(crate) struct ScopeArguments {
     /// Restore also files that others changed, where the changes cannot be merged; move files although a guarded program or
     /// another session in the directory may still change them.
     #[arg(long)]
-    pub(super) force: bool,
+    force: bool,
     /// List what would be restored, merged and left alone, and change nothing.
     #[arg(long)]
     dry_run: bool,
@@ -40,12 +40,12 @@ impl ScopeArguments {
         Self { force, ..Self::default() }
     }
 
-    /// Whether files are moved, and not only listed.
-    pub(super) fn moves_files(&self) -> bool {
-        !self.dry_run && self.only != Some(Half::Conversation)
+    /// Whether nothing else may change files meanwhile: they are moved, not only listed, and that is not forced.
+    pub(crate) fn needs_quiet(&self) -> bool {
+        !self.force && !self.dry_run && self.only != Some(Half::Conversation)
     }
 
-    pub(super) fn scope(&self) -> RewindScope {
+    pub(crate) fn scope(&self) -> RewindScope {
         let only = self.only.map(|half| match half {
             Half::Files => RewoundHalf::Files,
             Half::Conversation => RewoundHalf::Conversation,
@@ -62,15 +62,18 @@ impl ScopeArguments {
 /// Names the files in which others have changed something too: those that were merged, and those that were left alone.
 pub(crate) fn shared_lines(done: &RewindReport) -> Vec<String> {
     let plan = &done.own_files;
-    let merged = plan.merged.iter().map(|path| format!("keeps what others changed: {path}"));
-    let left = conflict_lines(&plan.conflicts);
     let forced = plan.forced.iter();
     let forced = forced.map(|conflict| format!("restored, although others changed it: {}", conflict.path));
-    merged.chain(left).chain(forced).collect()
+    merged_lines(&plan.merged).chain(conflict_lines(&plan.conflicts)).chain(forced).collect()
+}
+
+/// Names the files that keep what others changed.
+fn merged_lines(merged: &[String]) -> impl Iterator<Item = String> {
+    merged.iter().map(|path| format!("keeps what others changed: {path}"))
 }
 
 /// Names the files that were left alone, since others changed them too.
-pub(super) fn conflict_lines(conflicts: &[MergeConflict]) -> impl Iterator<Item = String> {
+fn conflict_lines(conflicts: &[MergeConflict]) -> impl Iterator<Item = String> {
     conflicts.iter().map(|conflict| {
         let reason = conflict.kind.as_str();
         format!("left as it is, since others changed it too: {} ({reason})", conflict.path)
@@ -78,11 +81,17 @@ pub(super) fn conflict_lines(conflicts: &[MergeConflict]) -> impl Iterator<Item 
 }
 
 /// Lists what a step would do.
-pub(super) fn planned_lines(done: &RewindReport) -> Vec<Text> {
+pub(crate) fn planned_lines(done: &RewindReport) -> Vec<Text> {
     let mut lines: Vec<Text> = done.own_files.changes.iter().map(named).collect();
     if lines.is_empty() {
         lines.push("no file would change".into());
     }
     lines.extend(shared_lines(done).into_iter().map(Text::from));
     lines
+}
+
+/// Lists what a restore of files has done, or would do.
+pub(super) fn restore_lines(done: &FileRestoreReport) -> Vec<Text> {
+    let others = merged_lines(&done.merged).chain(conflict_lines(&done.conflicts));
+    done.files.iter().map(named).chain(others.map(Text::from)).collect()
 }

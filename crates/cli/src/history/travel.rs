@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use backstitch::host::one_line;
 use backstitch::id::SessionId;
-use backstitch::ports::ReversalConflicts;
+use backstitch::ports::{FilePath, ReversalConflicts};
 use backstitch::report::RewindReport;
 use backstitch::{DiscardedEffect, HistoryStep, PointSpec, RewindOptions, RewindScope, RewoundFiles};
 use clap::Args;
@@ -13,12 +13,11 @@ use serde_json::json;
 use super::idle::IdleSession;
 use super::points;
 use super::restores::{self, RestoreCause, left_alone};
-use super::scope::{self, ScopeArguments, conflict_lines};
+use super::scope::{self, ScopeArguments};
 use crate::common::Common;
-use crate::look::diff::named;
 use crate::open::definition::MovedTo;
 use crate::open::guarded::{CommandSession, ContinueCommand, GuardedSession};
-use crate::open::{in_session_or_whole, listed, short};
+use crate::open::{OpenStore, in_session_or_whole, listed, short};
 use crate::report::Report;
 use crate::terminal;
 use crate::usage;
@@ -64,7 +63,7 @@ impl Rewind {
         let Some(point) = chosen else { return Ok(unchanged(common)) };
         let options = RewindOptions { reason: self.reason, scope: self.scope.scope(), ..opened.options() };
         let step = HistoryStep::To(point);
-        if !is_wanted(common, &opened, (&step, &options)).await? {
+        if !is_wanted(common, (&opened.place, opened.session), (&step, &options)).await? {
             return Ok(unchanged(common));
         }
         let done = opened.place.runtime.step(opened.session, step, options).await?;
@@ -148,7 +147,7 @@ impl Redo {
             HistoryStep::UndoCall(call) => Some(call.clone()),
             _ => None,
         };
-        if !is_wanted(common, &opened, (&step, &options)).await? {
+        if !is_wanted(common, (&opened.place, opened.session), (&step, &options)).await? {
             return Ok(unchanged(common));
         }
         let done = opened.place.runtime.step(opened.session, step, options).await?;
@@ -176,23 +175,26 @@ type Opposite = (&'static str, &'static str);
 const UNDO: Opposite = ("undo", "undoes it");
 const REDO: Opposite = ("redo", "repeats what was undone");
 
+/// The question after the list of what a step would do.
+const QUESTION: &str = "do it like this? [y/N] ";
+
 /// Fails if the program of the session, or another session in its directory, may still change files.
 async fn check_quiet(
     common: &Common,
     opened: &mut IdleSession,
     scope: &ScopeArguments,
 ) -> anyhow::Result<()> {
-    if scope.force || !scope.moves_files() {
-        return Ok(());
+    match scope.needs_quiet() {
+        true => opened.check_quiet(common).await,
+        false => Ok(()),
     }
-    opened.check_quiet(common).await
 }
 
 /// Shows a person what a step would do, if it leaves files alone or merges them, and asks whether to do it. Without a terminal,
 /// or if the files are forced, nobody is asked.
-async fn is_wanted(
+pub(crate) async fn is_wanted(
     common: &Common,
-    opened: &IdleSession,
+    (place, session): (&OpenStore, SessionId),
     (step, options): (&HistoryStep, &RewindOptions),
 ) -> anyhow::Result<bool> {
     let scope = options.scope;
@@ -201,12 +203,12 @@ async fn is_wanted(
         return Ok(true);
     }
     let preview = RewindOptions { scope: RewindScope { dry_run: true, ..scope }, ..options.clone() };
-    let plan = opened.place.runtime.step(opened.session, step.clone(), preview).await?;
+    let plan = place.runtime.step(session, step.clone(), preview).await?;
     if plan.own_files.merged.is_empty() && plan.own_files.conflicts.is_empty() {
         return Ok(true);
     }
     scope::planned_lines(&plan).iter().for_each(terminal::error_line);
-    Ok(terminal::confirm("do it like this? [y/N] ")?)
+    Ok(terminal::confirm(QUESTION)?)
 }
 
 /// Says that a person has decided against a step.
@@ -246,15 +248,11 @@ async fn report(
     let session = done.session;
     let offer = continues.map(|continues| continues.offer(common, session));
     let command = common.hint(format_args!("{name} {}", short(session)));
-    let restored = done.restored.iter();
     let report = Report::new(done)
         .with("restored", restores::events(common, &done.restored))
         .with("continue", offer.clone())
         .line(format!("{headline}; `{command}` {does}"))
-        .lines(effect_lines(&done.effects))
-        .lines(restored.flat_map(|restored| restores::lines(common, restored, RestoreCause::Person)))
-        .lines(scope::shared_lines(done))
-        .lines(untouched_lines(done));
+        .lines(outcome_lines(common, done));
     if let (Some(continues), Some(offer)) = (continues, offer) {
         let caveat = continues.caveat.clone();
         return Ok(report.line(format!("continue from here with: {offer}")).lines(caveat));
@@ -268,6 +266,14 @@ async fn report(
         None => common.hint(format_args!("ask {} TEXT", short(session))),
     };
     Ok(report.line(format!("`{next}` continues from here")))
+}
+
+/// Names what a step restored, what it left as it is, and the effects outside that it does not undo.
+pub(crate) fn outcome_lines(common: &Common, done: &RewindReport) -> Vec<String> {
+    let restored = done.restored.iter();
+    let restored = restored.flat_map(|restored| restores::lines(common, restored, RestoreCause::Person));
+    let lines = effect_lines(&done.effects).chain(restored).chain(scope::shared_lines(done));
+    lines.chain(untouched_lines(done)).collect()
 }
 
 /// Names what a step did not restore: uncovered paths, and the workspace's own repository.
@@ -307,12 +313,15 @@ pub(crate) struct Restore {
     /// session in the directory may still change them.
     #[arg(long)]
     force: bool,
+    /// List what would be restored, merged and left alone, and change nothing.
+    #[arg(long)]
+    dry_run: bool,
 }
 
 impl Restore {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let mut opened = IdleSession::open(common, self.session.as_deref(), None).await?;
-        if !self.force {
+        if !self.force && !self.dry_run {
             opened.check_quiet(common).await?;
         }
         let paths = self.paths.iter().map(|path| in_session_or_whole(&opened.view, path));
@@ -320,17 +329,33 @@ impl Restore {
         let files = if self.all_files { RewoundFiles::All } else { RewoundFiles::Own };
         let conflicts =
             if self.force { ReversalConflicts::TakeTarget } else { ReversalConflicts::LeaveAlone };
-        let scope = RewindScope { files, conflicts, ..RewindScope::default() };
-        let options = RewindOptions { scope, ..opened.options() };
-        let restoring = opened.place.runtime.restore_with(opened.session, self.from, paths, options);
-        let done = restoring.await?;
+        let restore = |dry_run: bool| {
+            let scope = RewindScope { files, conflicts, dry_run, ..RewindScope::default() };
+            let options = RewindOptions { scope, ..opened.options() };
+            opened.place.runtime.restore_with(opened.session, self.from.clone(), paths.clone(), options)
+        };
+        // Only the root is merged. What is named is restored.
+        let is_merged = paths.iter().any(FilePath::is_root) && !self.all_files && !self.force;
+        if is_merged && !self.dry_run && common.can_ask() {
+            let plan = restore(true).await?;
+            if !(plan.merged.is_empty() && plan.conflicts.is_empty()) {
+                scope::restore_lines(&plan).iter().for_each(terminal::error_line);
+                if !terminal::confirm(QUESTION)? {
+                    return Ok(unchanged(common));
+                }
+            }
+        }
+        let done = restore(self.dry_run).await?;
+        if done.dry_run {
+            let headline = format!("would restore from {}", done.from);
+            return Ok(Report::new(&done).line(headline).lines(scope::restore_lines(&done)).print(common));
+        }
         let undo = common.hint(format_args!("undo {}", short(opened.session)));
         let left: Vec<String> = left_alone(&done.kept).collect();
         Ok(Report::new(&done)
             .with("left_alone", left.clone())
-            .lines(done.files.iter().map(named))
+            .lines(scope::restore_lines(&done))
             .lines(left)
-            .lines(conflict_lines(&done.conflicts))
             .line(format!("restored from {}; `{undo}` undoes it", done.from))
             .print(common))
     }

@@ -158,6 +158,33 @@ fn rewinds_and_undos_include_the_files() {
 }
 
 #[test]
+fn a_rewind_leaves_the_files_of_a_person_and_asks_if_one_is_in_its_way() {
+    let stage = stage();
+    let terminal = started(&stage, &replies(), 80);
+    say(&terminal, "Count the needles", "Seven needles.", 1);
+    for (name, text) in [("my.txt", "mine\n"), ("note.txt", "by hand\n")] {
+        std::fs::write(stage.path("files").join(name), text).unwrap();
+    }
+    prompt(&terminal);
+    terminal.send(&format!("/rewind{ENTER}"));
+    terminal.wait_for("do it like this? [y/N]");
+    terminal.send(&format!("n{ENTER}"));
+    terminal.wait_for("nothing was changed");
+    enter(&terminal, "/rewind --only conversation", "the conversation is as before: Count the needles");
+    enter(&terminal, "/undo", "the latest rewind is undone");
+    prompt(&terminal);
+    terminal.send(&format!("/rewind{ENTER}"));
+    terminal.wait_for_times("do it like this? [y/N]", 2);
+    terminal.send(&format!("y{ENTER}"));
+    terminal.wait_for_times("the conversation is as before: Count the needles", 2);
+    leave(terminal);
+    assert_eq!(
+        (stage.file("my.txt").as_deref(), stage.file("note.txt").as_deref()),
+        (Some("mine\n"), Some("by hand\n"))
+    );
+}
+
+#[test]
 fn an_interrupted_turn_keeps_the_conversation() {
     let stage = stage();
     let slow = json!([

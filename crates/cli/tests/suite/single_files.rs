@@ -174,6 +174,11 @@ fn a_whole_tree_is_restored_and_the_conversation_stays() {
     let session = written(&stage);
     std::fs::create_dir_all(stage.path("files/mine/empty")).unwrap();
     let before = calls(&stage, &session).len();
+    let restore = ["restore", ".", "--from", "turn:1", "--session", &session];
+    let planned = stage.json(&[&restore[..], &["--dry-run"]].concat());
+    assert_eq!(planned["dry_run"], true, "{planned}");
+    assert!(planned["files"].to_string().contains("src/b.txt"), "{planned}");
+    assert!(stage.path("files/src/b.txt").exists(), "nothing is changed");
     stage.json(&["restore", ".", "--from", "turn:1", "--session", &session]);
     assert!(
         !stage.path("files/src").exists() && stage.path("files/mine/empty").is_dir(),
@@ -401,6 +406,11 @@ fn a_terminal_shows_the_list_before_files_are_left_alone() {
         assert!(shown.contains("left as it is, since others changed it too: a.txt"), "{shown}");
     };
     rewind("n\r");
+    let terminal = Pty::start(&stage, &["restore", ".", "--from", "turn:1"], 100, 30);
+    terminal.wait_for("do it like this?");
+    terminal.send("\r");
+    let (code, shown) = terminal.finish();
+    assert!(code == Some(0) && shown.contains("nothing was changed"), "{shown}");
     assert_eq!(stage.file("src/b.txt").as_deref(), Some("b\n"));
     rewind("y\r");
     assert_eq!((stage.file("src/b.txt"), stage.file("a.txt").as_deref()), (None, Some("by hand\n")));

@@ -295,6 +295,8 @@ pub struct GraftedCapture {
     pub captured: WorkspaceCapture,
     /// The root of the files as they are. Its objects are among those of `captured`.
     pub found: WorkspaceRoot,
+    /// What differs in it from the files as they are.
+    pub changes: Vec<PathChange>,
     /// The paths that neither state holds.
     pub missing: Vec<String>,
 }

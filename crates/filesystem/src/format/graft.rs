@@ -13,6 +13,7 @@ use backstitch_core::ports::{
 
 use super::TreeMode;
 use super::build::{NewEntry, RootBuilder};
+use super::diff::diff;
 use super::manifest::Manifest;
 use super::names::{Name, is_below, join, shown};
 use super::stored::{DirectoryHandle, Root, StoredItem, with_item};
@@ -58,12 +59,15 @@ pub fn grafted(
     from: WorkspaceRoot,
     paths: &[FilePath],
 ) -> Result<GraftedCapture, WorkspaceError> {
-    let known = ObjectOverlay::new(captured.objects.iter().cloned(), objects);
+    let mut known = ObjectOverlay::new(captured.objects.iter().cloned(), objects);
     let paths: Vec<&[u8]> = paths.iter().map(|path| path.as_str().as_bytes()).collect();
     let GraftedRoot { root, objects, missing } = graft(&known, captured.root, from, &paths)?;
+    objects.iter().for_each(|object| known.insert(object.clone()));
+    let changes = diff(&known, captured.root, root)?;
     let found = std::mem::replace(&mut captured.root, root);
     captured.objects.extend(objects);
-    Ok(GraftedCapture { captured, found, missing: missing.iter().map(|path| shown(path)).collect() })
+    let missing = missing.iter().map(|path| shown(path)).collect();
+    Ok(GraftedCapture { captured, found, changes, missing })
 }
 
 /// Returns a root with a path as it is in another, and its new objects.

@@ -6,12 +6,14 @@
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Position, WorkspaceRoot};
-use backstitch_core::ports::{FilePath, GraftedCapture, MergeConflict, PathChange, UncoveredPath};
+use backstitch_core::ports::{
+    FilePath, GraftedCapture, MergeConflict, PathChange, ReversalPlan, UncoveredPath,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::locate::{ResolvedPoint, locate};
-use super::own::{RewindScope, RewoundFiles, RewoundHalf, StepsSince};
+use super::locate::locate;
+use super::own::{RewindScope, RewindTarget, RewoundFiles, RewoundHalf, StepsSince};
 use super::rewind::{RewindCause, RewindReport, check_kept};
 use crate::error::{Result, RuntimeError};
 use crate::live::{LiveSession, RestoredFiles, blocking, recorded};
@@ -36,6 +38,9 @@ pub struct FileRestoreReport {
     /// Files that differ, and were left alone.
     #[serde(default)]
     pub kept: Vec<UncoveredPath>,
+    /// Files that others changed too, and that keep these changes.
+    #[serde(default)]
+    pub merged: Vec<String>,
     /// Files that others changed too, and that were left alone since the changes cannot be merged.
     #[serde(default)]
     pub conflicts: Vec<MergeConflict>,
@@ -44,6 +49,9 @@ pub struct FileRestoreReport {
     /// The point of the files before, if they differed.
     #[schemars(with = "Option<String>")]
     pub rescue: Option<PointSpec>,
+    /// Whether this only says what would be done. Then nothing was recorded, and `at` is where it would be.
+    #[serde(default)]
+    pub dry_run: bool,
 }
 
 impl FileRestoreReport {
@@ -54,6 +62,9 @@ impl FileRestoreReport {
         restored: Vec<RestoredFiles>,
     ) -> Self {
         let kept: Vec<_> = restored.into_iter().flat_map(|restored| restored.kept).collect();
+        if done.dry_run {
+            files = done.own_files.changes;
+        }
         files.retain(|change| !kept.iter().any(|kept| kept.path == change.path));
         let rescue = done.rescue.map(|_| PointSpec::Rescue(done.at));
         Self {
@@ -63,9 +74,11 @@ impl FileRestoreReport {
             from,
             files,
             kept,
+            merged: done.own_files.merged,
             conflicts: done.own_files.conflicts,
             root: done.root,
             rescue,
+            dry_run: done.dry_run,
         }
     }
 }
@@ -87,7 +100,7 @@ impl LiveSession {
         self.restore_files_within(point, paths, RewindScope::default()).await
     }
 
-    /// Like [`restore_files`](Self::restore_files), where the scope says what the root stands for.
+    /// Like [`restore_files`](Self::restore_files), where the scope says what the root stands for, and whether it is only a dry run.
     pub async fn restore_files_within(
         &self,
         point: &PointSpec,
@@ -114,11 +127,11 @@ impl LiveSession {
             // The changes since a point of the session that this one is a fork of are not its own.
             let is_own = place.session == self.id();
             let files = if is_own { scope.files } else { RewoundFiles::All };
-            let scope = RewindScope { files, only: Some(RewoundHalf::Files), dry_run: false, ..scope };
+            let scope = RewindScope { files, only: Some(RewoundHalf::Files), ..scope };
             return self.rewind_with_files(&view, (place, since), cause, scope).await;
         }
         let alone = self.files.clone().write_owned().await;
-        let GraftedCapture { captured, found, missing } = blocking(move || {
+        let GraftedCapture { captured, found, changes, missing } = blocking(move || {
             let _alone = alone;
             workspace.capture_grafted(from.root, &paths)
         })
@@ -127,7 +140,8 @@ impl LiveSession {
             return Err(RuntimeError::NoSuchFile { point: point.to_string(), path });
         }
         let (files, objects) = recorded(captured);
-        let place = ResolvedPoint { session: self.id(), cut: view.head(), files: Some(files) };
-        self.rewind_to(&view, place, cause, (objects, Some(found))).await
+        let plan = ReversalPlan { changes, ..ReversalPlan::default() };
+        let target = RewindTarget { files: Some(files), objects, found: Some(found), plan };
+        self.rewind_to_target(&view, (view.head(), target), cause, scope.dry_run).await
     }
 }

@@ -33,7 +33,7 @@ pub struct RewindOptions {
     /// Files that are left as they are, unless they are restored by name.
     pub kept: Option<KeptFiles>,
     /// What is rewound. By default, the conversation and the files that the session changed. A restore of single files only
-    /// reads from it what the root stands for.
+    /// reads from it what the root stands for, and whether it is a dry run.
     pub scope: RewindScope,
 }
 

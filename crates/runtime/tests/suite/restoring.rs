@@ -3,7 +3,7 @@
 use backstitch_core::journal::Effect;
 use backstitch_core::ports::{Filesystem as _, WriteMode};
 use backstitch_filesystem::FilePath;
-use backstitch_runtime::{PointSpec, RuntimeError};
+use backstitch_runtime::{PointSpec, RewindScope, RuntimeError};
 
 use crate::history::{Setting, before, call, findings};
 use crate::index::is_current;
@@ -27,6 +27,12 @@ async fn single_files_are_restored_and_undone() {
     setting.files.write_bytes(&path("mine"), b"by hand", WriteMode::Create).unwrap();
 
     // `one` existed before the second call, and `three` did not.
+    let (paths, scope) =
+        (vec![path("one"), path("three")], RewindScope { dry_run: true, ..RewindScope::default() });
+    let planned = live.restore_files_within(&before(second), paths, scope).await.unwrap();
+    let listed: Vec<&str> = planned.own_files.changes.iter().map(|change| change.path.as_str()).collect();
+    assert_eq!((planned.dry_run, listed), (true, vec!["one", "three"]));
+    assert_eq!(setting.names(), ["one", "two", "three"], "nothing is changed");
     let done = live.restore_files(&before(second), vec![path("one"), path("three")]).await.unwrap();
     assert!(done.rescue.is_some());
     assert_eq!(setting.names(), ["one", "two"]);

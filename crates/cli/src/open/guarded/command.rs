@@ -67,7 +67,7 @@ impl<'a> CommandSession<'a> {
 
 /// Returns the error of a command that moves files while a program may change them.
 pub(super) fn busy(message: String) -> anyhow::Error {
-    let hint = "end it first; `--force` moves the files all the same";
+    let hint = "end it first; `--force` moves the files all the same, and those that others changed too";
     CommandError::new(ErrorCode::GuardBusy, message).with_hint(hint).into()
 }
 

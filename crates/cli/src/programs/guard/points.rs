@@ -36,7 +36,8 @@ pub(crate) struct Points {
 pub(crate) struct GuardRewind {
     /// Point to return to, as `guard points` prints it.
     point: PointSpec,
-    /// Rewind although the program may still change files.
+    /// Rewind although the program may still change files, and restore also files that others changed, where the changes cannot
+    /// be merged.
     #[arg(long)]
     force: bool,
 }

@@ -17,11 +17,11 @@ use super::conversation::{Conversation, Flow, agent_of};
 use super::slash::{self, Slash};
 use crate::common::Common;
 use crate::history::neighbours;
-use crate::history::restores::{self, RestoreCause};
-use crate::history::scope::shared_lines;
+use crate::history::scope::{ScopeArguments, planned_lines};
+use crate::history::travel::{is_wanted, outcome_lines};
 use crate::open::definition::{change_mode, first_line, switch_model, with_served_models};
 use crate::open::{OpenStore, ensure_idle};
-use crate::terminal::{grouped, money};
+use crate::terminal::{self, grouped, money};
 
 /// A command as it is typed in a shell, without the name of the program.
 #[derive(clap::Parser)]
@@ -31,6 +31,16 @@ enum CommandLine {
     Diff(crate::look::diff::Diff),
     Show(crate::look::show::Show),
     Log(crate::look::log::Log),
+}
+
+/// What is typed after `/rewind`, `/undo` and `/redo`.
+#[derive(clap::Parser)]
+#[command(name = "/rewind", no_binary_name = true)]
+struct StepLine {
+    /// Number of messages to undo, or point to return to. Default: 1.
+    to: Option<String>,
+    #[command(flatten)]
+    scope: ScopeArguments,
 }
 
 impl CommandLine {
@@ -62,9 +72,10 @@ impl Conversation {
                     print_cost(&view);
                 }
             }
-            Slash::Rewind => self.rewind(&words).await?,
-            Slash::Undo => self.travel(HistoryStep::Undo, "the latest rewind is undone").await?,
-            Slash::Redo => self.travel(HistoryStep::Redo, "the rewind is repeated").await?,
+            Slash::Rewind | Slash::Undo | Slash::Redo => match StepLine::try_parse_from(words) {
+                Ok(line) => self.step(command, line).await?,
+                Err(error) => eprintln!("{}", error.to_string().trim_end()),
+            },
             Slash::Fork => self.outer("fork", words).await?,
             Slash::Diff => {
                 let words = if words.is_empty() { vec!["start".to_owned()] } else { words };
@@ -106,15 +117,23 @@ impl Conversation {
         }
     }
 
+    /// Goes back, undoes or repeats a rewind.
+    async fn step(&mut self, command: Slash, line: StepLine) -> anyhow::Result<()> {
+        match command {
+            Slash::Undo => self.travel(HistoryStep::Undo, "the latest rewind is undone", &line.scope).await,
+            Slash::Redo => self.travel(HistoryStep::Redo, "the rewind is repeated", &line.scope).await,
+            _ => self.rewind(line.to.as_deref().unwrap_or("1"), &line.scope).await,
+        }
+    }
+
     /// Returns to the point before the last messages, or to a named point.
-    async fn rewind(&mut self, words: &[String]) -> anyhow::Result<()> {
+    async fn rewind(&mut self, to: &str, scope: &ScopeArguments) -> anyhow::Result<()> {
         let Some(view) = self.view().await? else { return Ok(()) };
-        let first = words.first().map_or("1", String::as_str);
-        let Some(count) = message_count(first) else {
-            return match first.parse::<PointSpec>() {
+        let Some(count) = message_count(to) else {
+            return match to.parse::<PointSpec>() {
                 Ok(point) => {
-                    let done = format!("the conversation is back at {first}");
-                    self.travel(HistoryStep::To(point), &done).await
+                    let done = format!("the conversation is back at {to}");
+                    self.travel(HistoryStep::To(point), &done, scope).await
                 }
                 Err(error) => {
                     println!("{error}");
@@ -135,28 +154,33 @@ impl Conversation {
         let messages = view.messages_of(target.evaluation_id)?;
         let undone = messages.iter().find(|message| message.role() == Role::User);
         let undone = undone.map(|message| one_line(&message_text(message), 60)).unwrap_or_default();
-        self.travel(HistoryStep::To(point), &format!("the conversation is as before: {undone}")).await
+        let done = format!("the conversation is as before: {undone}");
+        self.travel(HistoryStep::To(point), &done, scope).await
     }
 
     /// Rewinds to a point, or undoes or repeats a rewind.
-    async fn travel(&mut self, step: HistoryStep, done: &str) -> anyhow::Result<()> {
+    async fn travel(&mut self, step: HistoryStep, done: &str, scope: &ScopeArguments) -> anyhow::Result<()> {
         let Some((place, session)) = self.begun() else { return Ok(()) };
         ensure_idle(&self.common, place, session).await?;
         let view = place.view(session).await?;
-        if let Some(directory) = view.directory() {
+        if let Some(directory) = view.directory().filter(|_| scope.needs_quiet()) {
             neighbours::check(&self.common, place, Path::new(directory), session).await?;
         }
         let files = self.files().await?;
         let files = files.map_or(OperationFiles::Untouched, OperationFiles::within);
-        let options = RewindOptions { files, ..RewindOptions::default() };
+        let options = RewindOptions { files, scope: scope.scope(), ..RewindOptions::default() };
         let is_undo = step == HistoryStep::Undo;
-        let report = place.runtime.step(session, step, options).await?;
-        println!("{done}");
-        for restored in &report.restored {
-            let lines = restores::lines(&self.common, restored, RestoreCause::Person);
-            lines.iter().for_each(|line| println!("{line}"));
+        if !is_wanted(&self.common, (place, session), (&step, &options)).await? {
+            println!("nothing was changed");
+            return Ok(());
         }
-        shared_lines(&report).iter().for_each(|line| println!("{line}"));
+        let report = place.runtime.step(session, step, options).await?;
+        if report.dry_run {
+            planned_lines(&report).iter().for_each(terminal::line);
+            return Ok(());
+        }
+        println!("{done}");
+        outcome_lines(&self.common, &report).iter().for_each(|line| println!("{line}"));
         println!("{}", if is_undo { "`/redo` repeats it" } else { "`/undo` undoes this" });
         self.reload().await
     }

@@ -30,7 +30,7 @@ const ENTRIES: [SlashEntry; 15] = [
         "/rewind",
         Slash::Rewind,
         "[N | POINT]",
-        "undo the last N messages and their files, or return to a point",
+        "undo the last N messages and their files, or return to a point; `--only files` or `--only conversation` moves one half",
     ),
     SlashEntry("/undo", Slash::Undo, "", "undo the latest rewind"),
     SlashEntry("/redo", Slash::Redo, "", "repeat the rewind that was undone last"),
