@@ -1,10 +1,13 @@
 //! The points of a session that people choose from: those before its calls.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use backstitch::filesystem::format;
 use backstitch::host::{message_text, one_line};
 use backstitch::journal::Role;
 use backstitch::message::Content;
-use backstitch::ports::PathChange;
+use backstitch::ports::{PathChange, WorkspaceError};
 use backstitch::time::{Clock as _, Timestamp};
 use backstitch::view::{Call, JournalView};
 use backstitch::{PointSpec, SystemClock};
@@ -72,22 +75,39 @@ pub(crate) fn points<'a>(
     most: usize,
 ) -> anyhow::Result<Vec<CallPoint<'a>>> {
     let calls: Vec<&Call> = view.calls().filter(|call| call.intent.is_some()).collect();
-    let mut points = Vec::new();
+    let (mut points, mut prompts) = (Vec::new(), HashMap::new());
     for call in calls.into_iter().rev().take(most).rev() {
-        let before = call.intent.as_ref().and_then(|intent| intent.record.root);
-        let after = call.finished.as_ref().and_then(|finished| finished.record.root);
-        let changes = match (before, after) {
-            (Some(before), Some(after)) => format::diff(&*place.objects, before, after)?,
-            _ => Vec::new(),
+        // Retention has removed the files of an old call that cannot be compared, so nothing leads back to it.
+        let Ok(changes) = changes_of(place, call) else { continue };
+        let prompt = match prompts.entry(call.evaluation_id) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(prompt_of(view, call)?),
         };
-        let messages = view.messages_of(call.evaluation_id)?;
-        let mut prompts = messages.iter().filter(|message| {
-            message.role() == Role::User && matches!(message.message.content, Content::Parts(_))
-        });
-        let prompt = prompts.next().map(|message| message_text(message)).unwrap_or_default();
-        points.push(CallPoint { call, prompt, changes });
+        points.push(CallPoint { call, prompt: prompt.clone(), changes });
     }
     Ok(points)
+}
+
+/// Returns what a call changed: as it is recorded, or by a comparison of the files.
+fn changes_of(place: &OpenStore, call: &Call) -> Result<Vec<PathChange>, WorkspaceError> {
+    let before = call.intent.as_ref().and_then(|intent| intent.record.root);
+    let finished = call.finished.as_ref().map(|finished| &finished.record);
+    // What a failed call changed was undone.
+    let after = finished.and_then(|finished| finished.root);
+    let Some((before, after)) = before.zip(after) else { return Ok(Vec::new()) };
+    match finished.and_then(|finished| finished.changes.as_ref()?.paths()) {
+        Some(paths) => Ok(paths.iter().map(PathChange::from).collect()),
+        None => format::diff(&*place.objects, before, after),
+    }
+}
+
+/// Returns the text that began the evaluation of a call.
+fn prompt_of(view: &JournalView, call: &Call) -> anyhow::Result<String> {
+    let messages = view.messages_of(call.evaluation_id)?;
+    let mut prompts = messages.iter().filter(|message| {
+        message.role() == Role::User && matches!(message.message.content, Content::Parts(_))
+    });
+    Ok(prompts.next().map(|message| message_text(message)).unwrap_or_default())
 }
 
 /// Lets a person choose a point, the newest first. Returns `None` if none is chosen. Fails if nobody can be asked.
