@@ -7,11 +7,11 @@
 use std::path::Path;
 
 use backstitch_core::id::SessionId;
-use backstitch_core::ports::{IndexedSession, IndexedStatus, SessionQuery};
-use backstitch_core::view::{Call, JournalView};
+use backstitch_core::journal::RecordBody;
+use backstitch_core::ports::{IndexedSession, IndexedStatus, SessionQuery, Store};
 
 use crate::error::{Result, RuntimeError};
-use crate::live::{LiveSession, find_view};
+use crate::live::{LiveSession, find_view, read_records};
 use crate::observed::{is_observed, observed_origin};
 
 impl LiveSession {
@@ -28,9 +28,8 @@ impl LiveSession {
             let others = page.sessions.iter().filter(|other| shares_files(other, &directory));
             let others: Vec<SessionId> = others.map(IndexedSession::id).collect();
             for session in others.into_iter().filter(|session| *session != self.id()) {
-                let Some(view) = find_view(&**self.store(), session).await? else { continue };
-                if let Some(call) = reported_call(&view) {
-                    return Err(RuntimeError::DirectoryBusy { session, tool: call.name.clone() });
+                if let Some(tool) = reported_call(&**self.store(), session).await? {
+                    return Err(RuntimeError::DirectoryBusy { session, tool });
                 }
             }
             query.after = page.next;
@@ -47,11 +46,23 @@ fn shares_files(other: &IndexedSession, directory: &Path) -> bool {
     known.is_some_and(|known| known.starts_with(directory) || directory.starts_with(known))
 }
 
-/// Returns an open call that a program has reported. Those of an engine are not among them: the process that drives it reports
-/// them, and holds the directory.
-fn reported_call(view: &JournalView) -> Option<&Call> {
-    view.calls().filter(|call| call.is_open()).find(|call| {
-        let is_reported = call.intent.as_ref().is_some_and(|intent| is_observed(&intent.record));
-        is_reported && view.evaluation(call.evaluation_id).and_then(observed_origin).is_some()
-    })
+/// Returns the tool of an open call that a program has reported. Those of an engine are not among them: the process that drives
+/// it reports them, and holds the directory. Neither are calls whose end a rewind has hidden.
+async fn reported_call(store: &dyn Store, session: SessionId) -> Result<Option<String>> {
+    let Some(view) = find_view(store, session).await? else { return Ok(None) };
+    let mut open = Vec::new();
+    for call in view.calls().filter(|call| call.is_open()) {
+        let intent = call.intent.as_ref().filter(|intent| intent.point.session == session);
+        let is_reported = view.evaluation(call.evaluation_id).and_then(observed_origin).is_some();
+        if let Some(intent) = intent.filter(|intent| is_reported && is_observed(&intent.record)) {
+            open.push((intent.point.position, call));
+        }
+    }
+    let Some(first) = open.iter().map(|(position, _)| *position).min() else { return Ok(None) };
+    for record in read_records(store, session, first, None).await? {
+        if let RecordBody::CallFinished(ended) = &record.body {
+            open.retain(|(_, call)| call.call_id != ended.call_id);
+        }
+    }
+    Ok(open.first().map(|(_, call)| call.name.clone()))
 }

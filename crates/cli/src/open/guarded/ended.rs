@@ -91,13 +91,16 @@ pub(crate) async fn record_results(
 
 /// Closes the open calls of a guarded session that have ended, and returns its view after that.
 pub(crate) async fn close_ended(place: &OpenStore, view: JournalView) -> anyhow::Result<JournalView> {
-    let has_open = !open_calls(place, &view).await?.is_empty();
-    let Some(guarded) = GuardedSession::of(&view).filter(|_| has_open) else { return Ok(view) };
+    let Some(guarded) = GuardedSession::of(&view) else { return Ok(view) };
+    let conversations = guarded.open_conversations(&view, &open_calls(place, &view).await?);
+    if conversations.is_empty() {
+        return Ok(view);
+    }
     let directory = view.directory().map(PathBuf::from).filter(|directory| directory.is_dir());
     let Some(directory) = directory else { return Ok(view) };
     let (session, program) = (view.session_id(), guarded.program());
     let (mut is_gone, mut transcripts) = (true, Vec::new());
-    for (conversation, transcript) in guarded.open_conversations(&view) {
+    for (conversation, transcript) in conversations {
         is_gone &= Binding::open(&place.directory, program, &conversation)?.has_ended();
         transcripts.extend(transcript);
     }

@@ -173,12 +173,15 @@ impl GuardedSession {
         known.unwrap_or_else(|| self.conversation.clone())
     }
 
-    /// Returns the conversations that may have made the open calls, each with its transcript if there is one. Two windows may
+    /// Returns the conversations that may have made these open calls, each with its transcript if there is one. Two windows may
     /// work in one session, so these are the conversations of the calls, and the latest one.
-    pub(super) fn open_conversations(&self, view: &JournalView) -> BTreeMap<String, Option<PathBuf>> {
-        let open = view.calls().filter(|call| call.is_open());
-        let evaluations = open.filter_map(|call| view.evaluation(call.evaluation_id));
-        let evaluations = evaluations.chain(view.latest_evaluation());
+    pub(super) fn open_conversations(
+        &self,
+        view: &JournalView,
+        open: &[&Call],
+    ) -> BTreeMap<String, Option<PathBuf>> {
+        let latest = view.latest_evaluation().filter(|_| !open.is_empty());
+        let evaluations = open.iter().filter_map(|call| view.evaluation(call.evaluation_id)).chain(latest);
         let described = evaluations.map(|evaluation| {
             let path = origin(evaluation, "transcript").map(PathBuf::from).filter(|path| path.is_file());
             (self.conversation_of(Some(evaluation)), path)
@@ -279,7 +282,11 @@ pub(super) async fn open_calls<'a>(
     place: &OpenStore,
     view: &'a JournalView,
 ) -> anyhow::Result<Vec<&'a Call>> {
-    let mut open: Vec<&Call> = view.calls().filter(|call| call.is_open()).collect();
+    // The open calls of a session that it was forked from are not its own: the program works on there.
+    let is_own = |call: &&Call| {
+        call.intent.as_ref().is_some_and(|intent| intent.point.session == view.session_id())
+    };
+    let mut open: Vec<&Call> = view.calls().filter(|call| call.is_open()).filter(is_own).collect();
     let starts = open.iter().filter_map(|call| call.intent.as_ref());
     if let Some(first) = starts.map(|intent| intent.point.position).min() {
         for record in read_records(&*place.store, view.session_id(), first, None).await? {
