@@ -124,10 +124,15 @@ impl LiveSession {
         let cause = RewindCause { reason, ..RewindCause::default() };
         if paths.iter().any(FilePath::is_root) {
             let since = StepsSince::of(point, place.cut);
-            // The changes since a point of the session that this one is a fork of are not its own.
-            let is_own = place.session == self.id();
-            let files = if is_own { scope.files } else { RewoundFiles::All };
-            let scope = RewindScope { files, only: Some(RewoundHalf::Files), ..scope };
+            // Between a point of the session that this one is a fork of and now, its own changes are not all.
+            if place.session != self.id() && scope.files == RewoundFiles::Own {
+                let reason = format!(
+                    "it lies in session {}, which this one is a fork of: name the files, or restore all files",
+                    place.session
+                );
+                return Err(missing(&reason));
+            }
+            let scope = RewindScope { only: Some(RewoundHalf::Files), ..scope };
             return self.rewind_with_files(&view, (place, since), cause, scope).await;
         }
         let alone = self.files.clone().write_owned().await;

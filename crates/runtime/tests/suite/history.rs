@@ -264,6 +264,10 @@ async fn a_fork_is_independent_of_its_parent() {
     let first = theirs.calls().next().unwrap().call_id;
     let refused = forked.session().rewind(&before(first), None).await.unwrap_err();
     assert!(matches!(refused, RuntimeError::NoSuchPoint { .. }), "{refused}");
+    let whole = vec![FilePath::root()];
+    let refused = forked.session().restore_files(&before(first), whole).await.unwrap_err();
+    assert!(matches!(refused, RuntimeError::NoSuchPoint { .. }), "{refused}");
+    assert!(files.read_bytes(&FilePath::new("one").unwrap()).is_ok(), "nothing is restored");
 }
 
 #[tokio::test]
