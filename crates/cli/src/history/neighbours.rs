@@ -15,7 +15,9 @@ use backstitch::ports::{IndexedSession, IndexedStatus, SessionQuery};
 
 use crate::common::Common;
 use crate::error::{CommandError, ErrorCode};
-use crate::open::guarded::{CommandSession, GuardedSession, close_ended, is_guarded};
+use crate::open::guarded::{
+    CommandSession, GuardedSession, RunningGuard, close_ended, is_guarded, running_conversations,
+};
 use crate::open::{OpenStore, holder, short};
 
 /// The newest sessions that are looked at, whatever they do: of the directory, and of the store. A process that a program has
@@ -34,7 +36,7 @@ pub(crate) async fn check(
     let here = newest.clone().with_workspace(directory.to_string_lossy().into_owned());
     let mut at_work = SessionQuery::roots();
     at_work.statuses = vec![IndexedStatus::Running, IndexedStatus::Interrupted, IndexedStatus::Stopped];
-    let mut seen = HashSet::from([own]);
+    let (mut seen, mut running) = (HashSet::from([own]), None);
     for (mut query, is_whole) in [(here, false), (newest, false), (at_work, true)] {
         loop {
             let page = place.runtime.sessions(query.clone()).await?;
@@ -43,7 +45,8 @@ pub(crate) async fn check(
                     continue;
                 }
                 if is_guarded(other) {
-                    check_guarded(place, other.id()).await?;
+                    let running = running.get_or_insert_with(running_conversations);
+                    check_guarded(place, other.id(), running).await?;
                 } else {
                     check_driven(common, place, other).await?;
                 }
@@ -93,13 +96,21 @@ async fn check_driven(common: &Common, place: &OpenStore, other: &IndexedSession
     Err(CommandError::new(ErrorCode::WorkspaceHeld, message).with_hint(hint).into())
 }
 
-/// Fails if the program of a guarded session may change files.
-async fn check_guarded(place: &OpenStore, session: SessionId) -> anyhow::Result<()> {
+/// Fails if the program of a guarded session may change files. `running` are the conversations of all processes.
+async fn check_guarded(
+    place: &OpenStore,
+    session: SessionId,
+    running: &HashSet<String>,
+) -> anyhow::Result<()> {
     let view = place.view(session).await?;
     if let Some(command) = CommandSession::of(&view) {
-        return command.check_quiet(&place.directory);
+        let may_run =
+            running.contains(&session.to_string()) || RunningGuard::of(&place.directory, session).is_some();
+        return if may_run { command.check_quiet(&place.directory) } else { Ok(()) };
     }
     let Some(guarded) = GuardedSession::of(&view) else { return Ok(()) };
-    guarded.check_processes(&view)?;
-    guarded.check_quiet(place, &close_ended(place, view).await?).await
+    if guarded.is_among(&view, running) {
+        guarded.check_processes(&view)?;
+    }
+    guarded.check_calls(place, &close_ended(place, view).await?).await
 }

@@ -282,3 +282,33 @@ async fn no_files_are_moved_while_a_program_has_an_open_call_in_the_directory() 
     rewind(scope).await.unwrap();
     assert!(!disk.path("own").exists());
 }
+
+#[tokio::test]
+async fn a_point_inside_of_a_call_keeps_what_that_call_had_changed() {
+    let disk = Disk::new();
+    let runtime = Runtime::new(disk.store.clone());
+    let write = |name: &str, text: &str| std::fs::write(disk.path(name), text).unwrap();
+    let one = observed(&runtime, &disk).await;
+    let outer = one.record_call_start(observed_call("outer")).await.unwrap();
+    write("early", "early");
+    write("both", "early");
+    let inner = one.record_call_start(observed_call("inner")).await.unwrap();
+    write("late", "late");
+    write("both", "late");
+    end_call(&one, "inner").await;
+    end_call(&one, "outer").await;
+    one.release().await.unwrap();
+
+    let options = SessionOptions::with_workspace(disk.workspace.clone());
+    let live = runtime.open_idle(one.id(), options).await.unwrap();
+    let done = live.rewind(&before(inner), None).await.unwrap();
+    assert!(done.own_files.conflicts.is_empty(), "{:?}", done.own_files);
+    let is_there = |name: &str| disk.path(name).exists();
+    assert_eq!(["early", "late"].map(is_there), [true, false]);
+    assert_eq!(std::fs::read_to_string(disk.path("both")).unwrap(), "early");
+    live.undo().await.unwrap();
+    assert_eq!(["early", "late"].map(is_there), [true, true]);
+    live.rewind(&before(outer), None).await.unwrap();
+    assert_eq!(["early", "late", "both"].map(is_there), [false, false, false]);
+    live.release().await.unwrap();
+}

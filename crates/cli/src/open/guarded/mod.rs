@@ -14,6 +14,7 @@ mod tags;
 pub(crate) use binding::{Binding, PATIENCE, STEP};
 pub(crate) use command::{CommandSession, command_line};
 pub(crate) use ended::{close_ended, record_results};
+pub(crate) use processes::running_conversations;
 pub(crate) use resume::{ContinueCommand, GuardedSession, is_guarded, kept_files, refuse_to_drive};
 pub(crate) use running::{KilledGuard, RunningGuard};
 pub(crate) use tags::{COMMAND, COMMAND_VARIABLE, CONVERSATION, PERMISSION_MODE, PROGRAM};

@@ -4,7 +4,12 @@
 //! in its environment, and so have the MCP servers of the program, which wait for calls. Claude Code starts each command in
 //! an operating system session of its own, and its servers in the one that it has itself.
 
+use std::collections::HashSet;
+
 use backstitch_bridge::Program;
+
+#[cfg(target_os = "linux")]
+use super::tags::COMMAND_VARIABLE;
 
 /// Names of shells, through which programs start hooks.
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "fish"];
@@ -107,6 +112,30 @@ pub(crate) fn with_variable(variable: &str, values: &[String]) -> Vec<RunningPro
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn with_variable(_: &str, _: &[String]) -> Vec<RunningProcess> {
     Vec::new()
+}
+
+/// Returns all conversations and sessions of guarded programs that running processes have in their environment. One look is enough
+/// for many sessions.
+#[cfg(target_os = "linux")]
+pub(crate) fn running_conversations() -> HashSet<String> {
+    let variables = Program::ALL.into_iter().filter_map(|program| program.conversation_variable());
+    let variables: Vec<&str> = variables.chain([COMMAND_VARIABLE]).collect();
+    let above = ancestors();
+    let Ok(entries) = std::fs::read_dir("/proc") else { return HashSet::new() };
+    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let others = numbers.filter(|id| !above.contains(id));
+    let mut found = HashSet::new();
+    for environment in others.filter_map(|id| std::fs::read(format!("/proc/{id}/environ")).ok()) {
+        let set = environment.split(|byte| *byte == 0).filter_map(|one| std::str::from_utf8(one).ok());
+        let set = set.filter_map(|one| one.split_once('='));
+        found.extend(set.filter(|(name, _)| variables.contains(name)).map(|(_, value)| value.to_owned()));
+    }
+    found
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn running_conversations() -> HashSet<String> {
+    HashSet::new()
 }
 
 #[cfg(target_os = "linux")]

@@ -1,6 +1,6 @@
 //! Guarded sessions for the other commands: what a rewind has to check, and how the program continues from a point.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
@@ -199,6 +199,11 @@ impl GuardedSession {
         all
     }
 
+    /// Whether a process of the session may be among those of these conversations.
+    pub(crate) fn is_among(&self, view: &JournalView, running: &HashSet<String>) -> bool {
+        self.conversations(view).iter().any(|conversation| running.contains(conversation))
+    }
+
     /// Fails if a command of the program runs.
     pub(crate) fn check_processes(&self, view: &JournalView) -> anyhow::Result<()> {
         let running = processes::running(self.program, &self.conversations(view));
@@ -215,6 +220,11 @@ impl GuardedSession {
     /// without a report have to be closed before.
     pub(crate) async fn check_quiet(&self, place: &OpenStore, view: &JournalView) -> anyhow::Result<()> {
         self.check_processes(view)?;
+        self.check_calls(place, view).await
+    }
+
+    /// Fails if a call is open.
+    pub(crate) async fn check_calls(&self, place: &OpenStore, view: &JournalView) -> anyhow::Result<()> {
         let (title, session) = (self.program.title(), short(view.session_id()));
         let open = open_calls(place, view).await?;
         let open: Vec<String> =

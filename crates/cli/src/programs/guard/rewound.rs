@@ -4,13 +4,16 @@
 //! So the hook of that prompt adds a text for the model, and the log says that the conversation was not cut.
 
 use backstitch::filesystem::format;
-use backstitch::host::ObservedSession;
+use backstitch::host::{ObservedSession, one_line};
 use backstitch_bridge::Program;
 
 use crate::open::{OpenStore, short};
 
 /// The most files that the text for the model names.
 const MOST_NAMED: usize = 50;
+
+/// The most characters of a path in it.
+const LONGEST: usize = 200;
 
 /// Returns the text for the model, if files were rewound since the last prompt of the conversation.
 pub(super) async fn context(
@@ -29,7 +32,9 @@ pub(super) async fn context(
     let roots = unseen.before.zip(unseen.now).filter(|(before, now)| before != now);
     let Some((before, now)) = roots else { return Ok(None) };
     let changes = format::diff(&*place.objects, before, now).unwrap_or_default();
-    let paths: Vec<String> = changes.into_iter().take(MOST_NAMED + 1).map(|change| change.path).collect();
+    // A name may hold anything, and must not look like more than a name.
+    let paths = changes.iter().take(MOST_NAMED + 1).map(|change| one_line(&change.path, LONGEST));
+    let paths: Vec<String> = paths.collect();
     let files = match &paths[..] {
         [] => "Read files again before you use or change them.".to_owned(),
         paths => {
