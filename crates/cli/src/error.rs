@@ -234,6 +234,7 @@ fn hint(common: &Common, code: ErrorCode) -> Option<String> {
         ErrorCode::SettingsInvalid => Some(
             "remove comments and marks that JSON does not have, or repair the file, and try again".to_owned(),
         ),
+        ErrorCode::GuardBusy => Some("wait until it has ended, and try again".to_owned()),
         ErrorCode::SessionShared => Some("`--with-forks` deletes them too".to_owned()),
         ErrorCode::StoreFull => Some(format!("`{}` deletes unreferenced data", common.hint("gc"))),
         ErrorCode::StoreOlder => Some(format!("`{}` migrates the store", common.hint("gc"))),

@@ -93,13 +93,13 @@ pub use outside::{
 pub use point::{InvalidPoint, PointSpec};
 pub use policy::{FunctionPolicy, HumanPolicy};
 pub use prices::{Price, Prices};
-#[cfg(unix)]
-pub use process::{
-    PrivateDirectory, ProgramPlace, ServerProcess, ServerStreams, left_temporaries, remove_left_temporaries,
-};
 pub use process::{
     CALL_TIMES, SandboxSupport, end_survivors, has_namespaces, has_supervisor, hide_secrets, probe,
     resolve_writable, set_supervisor, supervise_if_asked,
+};
+#[cfg(unix)]
+pub use process::{
+    PrivateDirectory, ProgramPlace, ServerProcess, ServerStreams, left_temporaries, remove_left_temporaries,
 };
 pub use replay::Replay;
 pub use report::{SentItem, Version};

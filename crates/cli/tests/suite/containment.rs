@@ -116,7 +116,8 @@ fn where_files_cannot_be_limited_a_person_is_asked_by_default() {
         "{errors}"
     );
     let (is_asked, errors) = asked(&["--verbose"], "", "");
-    let line = "mode ask: commands can read and write every file of this user, because the system has no Landlock";
+    let line =
+        "mode ask: commands can read and write every file of this user, because the system has no Landlock";
     assert!(is_asked && errors.contains(line), "the first line does not promise what is not there: {errors}");
     // Without seccomp, nothing refuses the network.
     let (stage, model) = with_calls(&["echo ran > ran.txt"]);

@@ -87,7 +87,8 @@ fn commands_read_neither_the_store_nor_the_state_wherever_they_are() {
     if is_unsupported() {
         return;
     }
-    let reads = "cat ../store/store.db > /dev/null && touch store; cat ../state/backstitch/history && touch state";
+    let reads =
+        "cat ../store/store.db > /dev/null && touch store; cat ../state/backstitch/history && touch state";
     let (stage, model) = with_command(&format!("{reads}; cat ../plain && touch plain"));
     std::fs::create_dir_all(stage.path("state/backstitch")).unwrap();
     stage.write("state/backstitch/history", "typed");

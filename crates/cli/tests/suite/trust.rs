@@ -278,7 +278,8 @@ fn an_imported_session_gets_the_stricter_sandbox_and_says_what_its_agent_may_do(
     let stage = Stage::new();
     let directory = text_of(&stage.path("files"));
     let imported = stage.run(&["import", &bundle, "--workspace", &directory]).worked();
-    for line in ["mode auto:", "sandbox: workspace, network off", "tool deploy runs: true", "asks scripted:"] {
+    for line in ["mode auto:", "sandbox: workspace, network off", "tool deploy runs: true", "asks scripted:"]
+    {
         assert!(imported.contains(line), "{line}: {imported}");
     }
     let shown = stage.run(&["show", &session]).worked();

@@ -142,6 +142,10 @@ impl JournalView {
         }
         let prefix = prefix.ok_or_else(|| FoldError::at(record, FoldProblem::NeedsPrefix { to }))?;
         self.visible = self.visible.rewound_to(prefix, WorkspaceRevision::of(rewound.root, rewound.coverage));
+        // A restore of files alone ends no call.
+        if to < record.position {
+            self.visible.part_from_open_calls();
+        }
         self.lineage.add(record.position, to);
         self.fold_parts(record);
         Ok(())

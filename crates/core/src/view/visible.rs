@@ -291,12 +291,6 @@ impl VisibleState {
             Some(files) => (Some(files), true),
             None => (self.files, self.files_are_owed),
         };
-        // What a call did that was open at the cut was undone with the rest, so later changes are not its own.
-        let open = visible.calls.iter().enumerate().filter(|(_, call)| call.is_open());
-        let open: Vec<usize> = open.map(|(index, _)| index).collect();
-        for index in open {
-            visible.edit_call(index).files_restored = true;
-        }
         // A resource that was registered after the cut is reset to its state at that time, the first recorded
         // one.
         for (name, known) in &self.resources {
@@ -308,6 +302,15 @@ impl VisibleState {
             visible.state.put(name.clone(), cell.clone());
         }
         visible
+    }
+
+    /// Notes that what open calls did was undone with what came later, so that later changes are not theirs.
+    pub(super) fn part_from_open_calls(&mut self) {
+        let open = self.calls.iter().enumerate().filter(|(_, call)| call.is_open());
+        let open: Vec<usize> = open.map(|(index, _)| index).collect();
+        for index in open {
+            self.edit_call(index).files_restored = true;
+        }
     }
 
     fn start(&mut self, point: Point, started: &Arc<EvaluationStarted>) -> Result<(), FoldProblem> {

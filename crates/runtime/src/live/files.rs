@@ -10,9 +10,7 @@ use backstitch_core::journal::{
     WorkspaceRevision, WorkspaceRoot,
 };
 use backstitch_core::object::Object;
-use backstitch_core::ports::{
-    RestoreReport, UncoveredPath, Workspace, WorkspaceCapture, WorkspaceError,
-};
+use backstitch_core::ports::{RestoreReport, UncoveredPath, Workspace, WorkspaceCapture, WorkspaceError};
 use backstitch_core::view::JournalView;
 use backstitch_filesystem::format::{Manifest, empty_tree};
 
@@ -82,9 +80,8 @@ impl LiveSession {
         rescue: Option<Position>,
         left: Vec<UncoveredPath>,
     ) -> Result<()> {
-        let restore = move |workspace: &dyn Workspace| {
-            workspace.restore_bringing(files.root, files.coverage, &brought)
-        };
+        let restore =
+            move |workspace: &dyn Workspace| workspace.restore_bringing(files.root, files.coverage, &brought);
         self.run_restore(restore, rescue, left).await
     }
 

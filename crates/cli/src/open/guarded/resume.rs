@@ -293,9 +293,8 @@ pub(super) async fn open_calls<'a>(
     view: &'a JournalView,
 ) -> anyhow::Result<Vec<&'a Call>> {
     // The open calls of a session that it was forked from are not its own: the program works on there.
-    let is_own = |call: &&Call| {
-        call.intent.as_ref().is_some_and(|intent| intent.point.session == view.session_id())
-    };
+    let is_own =
+        |call: &&Call| call.intent.as_ref().is_some_and(|intent| intent.point.session == view.session_id());
     let mut open: Vec<&Call> = view.calls().filter(|call| call.is_open()).filter(is_own).collect();
     let starts = open.iter().filter_map(|call| call.intent.as_ref());
     if let Some(first) = starts.map(|intent| intent.point.position).min() {

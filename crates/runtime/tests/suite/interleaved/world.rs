@@ -68,13 +68,13 @@ impl Track {
     }
 
     /// What the session has left at a path: after its own changes, and those of others while its calls were open.
-    fn left(&self, path: &str) -> Option<Option<u32>> {
-        let is_left = |change: &&(&str, Owner, Option<u32>)| change.0 == path && change.1 != Owner::Foreign;
-        self.changes.iter().rev().find(is_left).map(|(.., content)| *content)
+    fn left(&self, path: &str) -> impl Iterator<Item = Option<u32>> {
+        let is_left = move |change: &&(&str, Owner, Option<u32>)| change.0 == path && change.1 != Owner::Foreign;
+        self.changes.iter().filter(is_left).map(|(.., content)| *content)
     }
 
     fn has_touched(&self, path: &str) -> bool {
-        self.left(path).is_some()
+        self.left(path).next().is_some()
     }
 }
 
@@ -240,8 +240,9 @@ impl World {
             let permissions: Vec<Permission> = track.owed.iter().copied().chain([permission]).collect();
             let may_touch = permissions.iter().any(|one| one.may_move_untouched(name));
             let is_untouched = !track.has_touched(name) && !may_touch;
-            // What others changed and brought back is as the session left it.
-            let is_foreign = track.last_owner(name) == Some(Owner::Foreign) && track.left(name) != Some(was);
+            // What others bring back is what the session has left once.
+            let is_known = track.left(name).any(|content| content == was);
+            let is_foreign = track.last_owner(name) == Some(Owner::Foreign) && !is_known;
             // Without a file, nobody can tell which of two removals was the last.
             let is_clear = was.is_some() || !track.emptied.contains(name);
             let may_move = permissions.iter().any(|one| one.may_move_foreign(name));
