@@ -81,9 +81,9 @@ pub use live::{
 };
 pub use main_loop::{MainLoop, MainLoopError, Task};
 pub use observed::{
-    ObservedBoundary, ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult, ObservedSession,
-    UnseenRewind, changes_line, is_observed, observed_agent, observed_conversation, observed_origin,
-    observed_prompt_id,
+    INSIDE_TAG, ObservedBoundary, ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult,
+    ObservedSession, UnseenRewind, changes_line, is_observed, observed_agent, observed_conversation,
+    observed_origin, observed_prompt_id,
 };
 pub use outcome::{DriveOutcome, FinalAnswer};
 pub use outside::{

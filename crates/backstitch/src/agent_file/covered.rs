@@ -52,8 +52,8 @@ fn digest_of(path: &Path) -> (String, Digest) {
     (name.into_owned(), digest)
 }
 
-#[cfg(test)]
 #[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 

@@ -9,7 +9,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use backstitch_filesystem::format::names::decode;
 use backstitch_runtime::CALL_TIMES;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -215,7 +214,19 @@ fn is_in_settings(file: &Path, value: &SensitiveValue) -> bool {
         return false;
     }
     let Ok(bytes) = fs::read(file) else { return false };
-    value.is_in(&bytes) || decode(&bytes).is_some_and(|decoded| value.is_in(&decoded))
+    value.is_in(&bytes) || value.is_in(&percent_decoded(&bytes))
+}
+
+/// Replaces each `%XX` by its byte. Everything else stays.
+fn percent_decoded(mut rest: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(rest.len());
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.get(..2).filter(|_| *first == b'%').and_then(|digits| str::from_utf8(digits).ok());
+        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &after[2..] } else { after };
+    }
+    bytes
 }
 
 /// Returns the directories of conversations, which are below those of programs, and the notes of guarded commands beside them.

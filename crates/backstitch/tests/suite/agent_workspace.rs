@@ -99,7 +99,11 @@ async fn changes_are_applied_without_what_is_left_out() {
 async fn a_copy_is_set_up_and_removed_if_its_session_cannot_start() {
     let place = TempDir::new().unwrap();
     let noted = place.path().join("noted");
-    let setup = format!("isolated = true\nsetup = ['pwd > {}', 'echo made > ready.txt']", noted.display());
+    let setup = format!(
+        "isolated = true\nsetup = ['pwd > {}', 'echo made > ready.txt']\n\n[sandbox]\nwrite = ['{}']",
+        noted.display(),
+        place.path().display()
+    );
     let agent = agent(place.path(), &setup);
     let copy = || PathBuf::from(read(&noted).unwrap().trim_end());
     let shop = place.path().join("shop");

@@ -6,10 +6,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
+use std::sync::Arc;
 
-use backstitch_core::id::CallId;
+use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{
-    CallChanges, CallVerdict, ObservationCause, Position, Record, RecordBody, WorkspaceRoot,
+    CallChanges, CallVerdict, ObservationCause, Position, Record, RecordBody, SessionSummary, WorkspaceRoot,
 };
 use backstitch_core::ports::{
     ConflictKind, FilePath, MergeConflict, ReversalPlan, SessionQuery, TimeRange, Workspace, WorkspaceError,
@@ -19,11 +20,13 @@ use backstitch_core::view::Call;
 
 use crate::error::Result;
 use crate::live::{LiveSession, blocking, read_records};
-use crate::observed::is_boundary;
+use crate::observed::{INSIDE_TAG, is_boundary};
 
 /// The time in which a call ran, and what changed meanwhile.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CallWindow {
+    /// The tool. Empty for what is not a call.
+    tool: Arc<str>,
     start: Timestamp,
     /// `None` if it has not ended.
     end: Option<Timestamp>,
@@ -38,6 +41,7 @@ impl CallWindow {
         let intent = call.intent.as_ref()?;
         let finished = call.finished.as_ref();
         Some(Self {
+            tool: intent.record.name.as_str().into(),
             start: intent.at,
             end: finished.map(|finished| finished.at),
             before: intent.record.root?,
@@ -46,9 +50,18 @@ impl CallWindow {
         })
     }
 
+    /// Whether both ran at the same time, and are not one call that its client and its server have recorded.
     fn overlaps(&self, other: &Self) -> bool {
         let ends_after = |end: Option<Timestamp>, start: Timestamp| end.is_none_or(|end| end > start);
-        ends_after(self.end, other.start) && ends_after(other.end, self.start)
+        let is_same_time = ends_after(self.end, other.start) && ends_after(other.end, self.start);
+        is_same_time && !self.is_served_by(other) && !other.is_served_by(self)
+    }
+
+    /// Whether a call of a tool of an MCP server is this one of the server: `mcp__SERVER__TOOL` contains `TOOL`.
+    fn is_served_by(&self, server: &Self) -> bool {
+        let name = self.tool.strip_prefix("mcp__").and_then(|name| name.strip_suffix(&*server.tool));
+        let is_inside = self.end.is_none_or(|end| server.end.is_some_and(|inner| inner <= end));
+        name.is_some_and(|server| server.ends_with("__")) && self.start <= server.start && is_inside
     }
 
     /// Returns the changed paths; `None` if the call has not ended, so that any path may be among them.
@@ -77,8 +90,8 @@ pub(super) fn windows(
         match &record.body {
             RecordBody::CallStarted(call) => {
                 if let Some(before) = call.root {
-                    let window =
-                        CallWindow { start: record.at, end: None, before, after: None, changes: None };
+                    let (tool, start) = (call.name.as_str().into(), record.at);
+                    let window = CallWindow { tool, start, end: None, before, after: None, changes: None };
                     open.insert(call.call_id, window);
                 }
             }
@@ -104,7 +117,8 @@ pub(super) fn windows(
             RecordBody::WorkspaceObserved(observed) => {
                 if let Some((start, before)) = known.filter(|_| is_boundary(observed)) {
                     let (end, after) = (Some(record.at), Some(observed.root));
-                    windows.push(CallWindow { start, end, before, after, changes: None });
+                    let tool = Arc::default();
+                    windows.push(CallWindow { tool, start, end, before, after, changes: None });
                 }
                 known = Some((record.at, observed.root));
             }
@@ -203,12 +217,18 @@ impl LiveSession {
         let Some(directory) = self.host_directory() else { return Ok(Vec::new()) };
         // The call of a parent session contains those of this one.
         let own = self.outermost().await?;
+        let around = self.view().await.created().tags.get(INSIDE_TAG).cloned();
+        let is_same_work = |other: &SessionSummary| {
+            let is =
+                |tag: Option<&String>, session: SessionId| tag.is_some_and(|tag| *tag == session.to_string());
+            other.session == own || is(around.as_ref(), other.session) || is(other.tags.get(INSIDE_TAG), own)
+        };
         let mut query = SessionQuery::roots().with_updated(TimeRange::since(since));
         let mut others = Vec::new();
         loop {
             let page = self.store().query(query.clone()).await?;
             for other in page.sessions.iter().map(|session| &session.summary) {
-                let known = other.workspace.as_deref().filter(|_| other.session != own);
+                let known = other.workspace.as_deref().filter(|_| !is_same_work(other));
                 let Some(place) = known.and_then(|known| Nesting::of(&directory, Path::new(known))) else {
                     continue;
                 };
@@ -240,7 +260,6 @@ pub(super) fn name_shared(plan: &mut ReversalPlan, paths: &[FilePath]) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
 
     use backstitch_core::extra::Extra;
     use backstitch_core::journal::{CallFinished, ChangeKind, ChangedPath, WorkspaceObserved};
@@ -261,6 +280,7 @@ mod tests {
         };
         let changed = paths.iter().map(|path| ChangedPath::new(*path, ChangeKind::Modified)).collect();
         CallWindow {
+            tool: "sew".into(),
             start: time(start),
             end: end.map(time),
             before: root(1),
@@ -319,6 +339,7 @@ mod tests {
         let records = [first, Record::new(Position::new(1), time(20), boundary)];
         let found = windows(&records, HashMap::new(), None);
         let expected = CallWindow {
+            tool: Arc::default(),
             start: time(10),
             end: Some(time(20)),
             before: root(1),
@@ -326,6 +347,22 @@ mod tests {
             changes: None,
         };
         assert_eq!(found, [expected]);
+    }
+
+    #[test]
+    fn a_call_and_that_of_its_server_are_one() {
+        let place = || Nesting::Inside(String::new());
+        let served = [window(12, Some(18), &["a"])];
+        for (tool, start, expected) in [
+            ("mcp__shop__sew", 10, 0),
+            ("mcp__shop__mend", 10, 1),
+            ("mcp__sew", 10, 1),
+            ("mcp__shop__sew", 13, 1),
+        ] {
+            let client = [CallWindow { tool: tool.into(), ..window(start, Some(20), &["a"]) }];
+            assert_eq!(paths_beside(&client, &served, place()).len(), expected, "{tool} {start}");
+            assert_eq!(paths_beside(&served, &client, place()).len(), expected, "{tool} {start}");
+        }
     }
 
     #[test]

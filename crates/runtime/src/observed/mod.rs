@@ -51,6 +51,9 @@ use crate::content::call_message;
 use crate::error::Result;
 use crate::live::{Commit, Durable, LiveSession, recorded};
 
+/// Tag of a session whose program runs inside of a guarded command: the session of that command. Both record the same changes.
+pub const INSIDE_TAG: &str = "guard.inside";
+
 /// Topic of notes about what was not seen.
 const GAP: &str = "gap";
 

@@ -214,8 +214,8 @@ impl ProcessTimes {
     }
 }
 
-#[cfg(test)]
 #[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
 

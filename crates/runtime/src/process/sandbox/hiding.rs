@@ -130,8 +130,8 @@ fn cover(place: PathBuf, hidden: &[&Path], covered: &mut Vec<PathBuf>) {
     }
 }
 
-#[cfg(test)]
 #[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;

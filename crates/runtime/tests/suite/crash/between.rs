@@ -1,14 +1,14 @@
 //! Killed, and before the session is resumed, another session and a person write in its directory.
 //!
 //! For every way of resuming: what they wrote is in the directory afterwards, whichever call was open when the process was killed. Only a
-//! resume that is to undo changes of others moves it, into files that the session has saved. Files of which it is unknown who
-//! changed them are restored: none of these is what they wrote.
+//! resume that is to undo changes of others moves it, into files that the session has saved, and so does the failure of a sub-agent
+//! that was continued. Files of which it is unknown who changed them are restored: none of these is what they wrote.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use backstitch_core::crash::POINTS;
-use backstitch_core::journal::{ObservationCause, PauseReason, Position, RecordBody, WorkspaceRoot};
+use backstitch_core::journal::{ObservationCause, PauseReason, Position, Record, RecordBody, WorkspaceRoot};
 use backstitch_core::ports::FilePath;
 use backstitch_runtime::{DriftPolicy, DriveOutcome, PointSpec, ResumeOptions, RuntimeError, read_records};
 use serde_json::{Value, json};
@@ -201,10 +201,27 @@ async fn killed_and_written(plot: Plot, points: &[&str], most: u64) {
     assert!(tried > 0, "no point starts with {points:?}");
 }
 
+/// Whether a call that was interrupted and continued, as that of a sub-agent, has failed, and was rolled back as a whole.
+async fn has_rolled_back(stage: &Stage) -> bool {
+    let records = read_records(&*stage.open().store, session::id(), Position::START, None).await.unwrap();
+    let resumed = |record: &Record| matches!(record.body, RecordBody::EvaluationResumed(_));
+    let Some(resumed) = records.iter().position(resumed) else { return false };
+    let began = records[..resumed].iter().filter_map(|record| match &record.body {
+        RecordBody::CallStarted(call) => Some(call.call_id),
+        _ => None,
+    });
+    let began: Vec<_> = began.collect();
+    records[resumed..].iter().any(|record| {
+        matches!(&record.body, RecordBody::CallFinished(call)
+            if call.rescue.is_some() && began.contains(&call.call_id))
+    })
+}
+
 /// Checks that what others wrote is in the directory, or, where it is to be undone, in files that the session has saved. Without
 /// supervisors, everything counts as changed by a call that was open.
 async fn check(stage: &Stage, after: &BTreeMap<String, String>, way: Way, what: &str) {
-    let may_be_saved = way == Way::RestoreDrift || cfg!(not(target_os = "linux"));
+    let may_be_saved =
+        way == Way::RestoreDrift || cfg!(not(target_os = "linux")) || has_rolled_back(stage).await;
     let saved = if may_be_saved { saved(stage).await } else { Vec::new() };
     for (name, text) in WRITTEN {
         let holds = |files: &BTreeMap<String, String>| files.get(name).map(String::as_str) == Some(text);

@@ -69,7 +69,8 @@ impl Track {
 
     /// What the session has left at a path: after its own changes, and those of others while its calls were open.
     fn left(&self, path: &str) -> impl Iterator<Item = Option<u32>> {
-        let is_left = move |change: &&(&str, Owner, Option<u32>)| change.0 == path && change.1 != Owner::Foreign;
+        let is_left =
+            move |change: &&(&str, Owner, Option<u32>)| change.0 == path && change.1 != Owner::Foreign;
         self.changes.iter().filter(is_left).map(|(.., content)| *content)
     }
 
