@@ -213,8 +213,8 @@ pub mod host {
     pub use backstitch_runtime::{
         Adapters, AgentEngine, ApprovalQuestion, Approver, ApproverDecision, CallArguments, CallOutcome,
         CallRequest, CheckpointError, CheckpointHandler, DirectoryError, DriftPolicy, EngineError, Engines,
-        FallbackReason, Fidelity, FileCheckpointHandler, FilesRestored, INSIDE_TAG, IndexProgress,
-        IndexRepair, IndexReport, InvalidArguments, Isolation, KeptAttempt, KeptFiles, MainLoopError,
+        FallbackReason, Fidelity, FileCheckpointHandler, FilesRestored, IndexProgress, IndexRepair,
+        IndexReport, InvalidArguments, Isolation, KeptAttempt, KeptFiles, MainLoopError, OBSERVED_INSIDE,
         ObservedBoundary, ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult, ObservedSession,
         OpenedWorkspace, OutputContract, OutsideCall, OutsideCalls, OutsideError, OutsideMemory,
         OutsideResult, Replay, RepositoriesChanged, RequestReplay, ResolvedPoint, Resume, Runtime,

@@ -81,7 +81,7 @@ pub use live::{
 };
 pub use main_loop::{MainLoop, MainLoopError, Task};
 pub use observed::{
-    INSIDE_TAG, ObservedBoundary, ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult,
+    OBSERVED_INSIDE, ObservedBoundary, ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult,
     ObservedSession, UnseenRewind, changes_line, is_observed, observed_agent, observed_conversation,
     observed_origin, observed_prompt_id,
 };

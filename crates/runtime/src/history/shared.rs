@@ -4,13 +4,13 @@
 //! same directory, inside of it or around it, its changes are among them. A path that both have listed is *shared*: nobody knows
 //! who changed it last, so history leaves it alone and names it. A program that reports nothing has boundaries instead of calls.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{
-    CallChanges, CallVerdict, ObservationCause, Position, Record, RecordBody, SessionSummary, WorkspaceRoot,
+    CallChanges, CallVerdict, ObservationCause, Position, Record, RecordBody, WorkspaceRoot,
 };
 use backstitch_core::ports::{
     ConflictKind, FilePath, MergeConflict, ReversalPlan, SessionQuery, TimeRange, Workspace, WorkspaceError,
@@ -20,7 +20,7 @@ use backstitch_core::view::Call;
 
 use crate::error::Result;
 use crate::live::{LiveSession, blocking, read_records};
-use crate::observed::{INSIDE_TAG, is_boundary};
+use crate::observed::{is_boundary, session_around};
 
 /// The time in which a call ran, and what changed meanwhile.
 #[derive(Debug, Clone, PartialEq)]
@@ -217,22 +217,23 @@ impl LiveSession {
         let Some(directory) = self.host_directory() else { return Ok(Vec::new()) };
         // The call of a parent session contains those of this one.
         let own = self.outermost().await?;
-        let around = self.view().await.created().tags.get(INSIDE_TAG).cloned();
-        let is_same_work = |other: &SessionSummary| {
-            let is =
-                |tag: Option<&String>, session: SessionId| tag.is_some_and(|tag| *tag == session.to_string());
-            other.session == own || is(around.as_ref(), other.session) || is(other.tags.get(INSIDE_TAG), own)
-        };
+        let view = self.view().await;
+        let around: HashSet<SessionId> =
+            view.evaluations().filter_map(|evaluation| session_around(evaluation.started_with()?)).collect();
         let mut query = SessionQuery::roots().with_updated(TimeRange::since(since));
         let mut others = Vec::new();
         loop {
             let page = self.store().query(query.clone()).await?;
             for other in page.sessions.iter().map(|session| &session.summary) {
-                let known = other.workspace.as_deref().filter(|_| !is_same_work(other));
+                let known = other
+                    .workspace
+                    .as_deref()
+                    .filter(|_| other.session != own && !around.contains(&other.session));
                 let Some(place) = known.and_then(|known| Nesting::of(&directory, Path::new(known))) else {
                     continue;
                 };
                 match read_records(&**self.store(), other.session, Position::START, None).await {
+                    Ok(records) if is_inside(&records, own) => {}
                     Ok(records) => {
                         others.push(OtherWindows { windows: windows(&records, HashMap::new(), None), place });
                     }
@@ -248,6 +249,14 @@ impl LiveSession {
             }
         }
     }
+}
+
+/// Whether a program did this work inside of the guarded command of a session, which has recorded it too.
+fn is_inside(records: &[Record], session: SessionId) -> bool {
+    records.iter().any(|record| match &record.body {
+        RecordBody::EvaluationStarted(started) => session_around(started) == Some(session),
+        _ => false,
+    })
 }
 
 /// Names paths that are left alone because they are shared.

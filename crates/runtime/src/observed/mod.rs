@@ -40,9 +40,10 @@ use serde_json::{Map, Value};
 pub(crate) use boundary::is_boundary;
 pub use boundary::{ObservedBoundary, changes_line};
 use record::observed_call_id;
+pub(crate) use record::session_around;
 pub use record::{
-    ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult, is_observed, observed_agent,
-    observed_conversation, observed_origin, observed_prompt_id,
+    OBSERVED_INSIDE, ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult, is_observed,
+    observed_agent, observed_conversation, observed_origin, observed_prompt_id,
 };
 pub use rewound::UnseenRewind;
 
@@ -50,9 +51,6 @@ use self::close::EndedCalls;
 use crate::content::call_message;
 use crate::error::Result;
 use crate::live::{Commit, Durable, LiveSession, recorded};
-
-/// Tag of a session whose program runs inside of a guarded command: the session of that command. Both record the same changes.
-pub const INSIDE_TAG: &str = "guard.inside";
 
 /// Topic of notes about what was not seen.
 const GAP: &str = "gap";

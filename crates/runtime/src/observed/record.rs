@@ -5,7 +5,9 @@ use std::collections::HashSet;
 use backstitch_core::budget::Amounts;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, SessionId};
-use backstitch_core::journal::{BudgetCharged, CallStarted, Finish, RequestFinished, RequestStarted};
+use backstitch_core::journal::{
+    BudgetCharged, CallStarted, EvaluationStarted, Finish, RequestFinished, RequestStarted,
+};
 use backstitch_core::message::Arguments;
 use backstitch_core::view::{Call, Evaluation, Request};
 use serde_json::{Map, Value, json};
@@ -35,6 +37,14 @@ pub fn observed_prompt_id(evaluation: &Evaluation) -> Option<&str> {
 /// Returns where a program keeps the conversation of an evaluation, in its own words.
 pub fn observed_origin(evaluation: &Evaluation) -> Option<&Map<String, Value>> {
     evaluation.started_with()?.extra.get(FIELD)?.as_object()
+}
+
+/// Name in the origin of an evaluation: the session of the guarded command in which the program runs. Both record the same changes.
+pub const OBSERVED_INSIDE: &str = "inside";
+
+/// Returns the session of the guarded command in which an evaluation of a program runs.
+pub(crate) fn session_around(started: &EvaluationStarted) -> Option<SessionId> {
+    started.extra.get(FIELD)?.get(OBSERVED_INSIDE)?.as_str()?.parse().ok()
 }
 
 /// Returns the conversation that a request of a program belongs to, in its own words.

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, bail};
 use backstitch::RuntimeError;
-use backstitch::host::{ObservedCall, ObservedResult, ObservedSession};
+use backstitch::host::{OBSERVED_INSIDE, ObservedCall, ObservedResult, ObservedSession};
 use backstitch::journal::EvaluationOutcome;
 use backstitch::ports::WorkspaceError;
 use backstitch::secrets::Secrets;
@@ -23,7 +23,7 @@ use super::{rewound, session};
 use crate::common::Common;
 use crate::keys;
 use crate::open::OpenStore;
-use crate::open::guarded::{Binding, PATIENCE, PERMISSION_MODE, record_results};
+use crate::open::guarded::{Binding, COMMAND_VARIABLE, PATIENCE, PERMISSION_MODE, record_results};
 
 /// The largest event.
 const LARGEST: u64 = 64 * 1024 * 1024;
@@ -153,6 +153,8 @@ impl Hook {
         let transcript = event.transcript().map(|path| path.to_string_lossy().into_owned());
         origin.extend(transcript.map(|path| ("transcript".to_owned(), Value::from(path))));
         origin.extend(event.permission_mode().map(|mode| (PERMISSION_MODE.to_owned(), Value::from(mode))));
+        let around = std::env::var(COMMAND_VARIABLE).ok();
+        origin.extend(around.map(|session| (OBSERVED_INSIDE.to_owned(), Value::from(session))));
         let opened = self.open(place, binding, conversation, directory, until).await?.with_origin(origin);
         let context = match &report {
             HookReport::Prompt(_) => rewound::context(place, &opened, self.program, conversation).await,

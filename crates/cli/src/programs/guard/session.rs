@@ -7,7 +7,7 @@ use std::time::Instant;
 use backstitch::SessionOptions;
 use backstitch::agent_file::AgentDefinition;
 use backstitch::code::ErrorCode;
-use backstitch::host::{INSIDE_TAG, ObservedSession};
+use backstitch::host::ObservedSession;
 use backstitch::id::SessionId;
 use backstitch::message::PolicyName;
 use backstitch::ports::Workspace;
@@ -16,7 +16,7 @@ use backstitch_bridge::Program;
 use backstitch_bridge::settings::Memory;
 
 use crate::open::OpenStore;
-use crate::open::guarded::{Binding, COMMAND_VARIABLE, CONVERSATION, PROGRAM, STEP};
+use crate::open::guarded::{Binding, CONVERSATION, PROGRAM, STEP};
 
 /// Returns the directory that is covered for a program that was started in a directory: the repository that holds it, since
 /// the program works in all of that, or else the directory itself. A repository around the home directory does not count.
@@ -89,12 +89,7 @@ pub(super) async fn create_with_id(
     let files = files(place, directory, id, until).await?;
     let mut definition = AgentDefinition { name: program.to_owned(), ..AgentDefinition::default() };
     definition.workspace.path = Some(directory.to_owned());
-    let around = std::env::var(COMMAND_VARIABLE).ok();
-    let tags = [
-        Some((PROGRAM, program)),
-        conversation.map(|conversation| (CONVERSATION, conversation)),
-        around.as_deref().map(|around| (INSIDE_TAG, around)),
-    ];
+    let tags = [Some((PROGRAM, program)), conversation.map(|conversation| (CONVERSATION, conversation))];
     let options = SessionOptions {
         workspace: Some(files),
         tags: tags.into_iter().flatten().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
