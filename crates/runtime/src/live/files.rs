@@ -218,7 +218,8 @@ impl LiveSession {
         Ok(latest.filter(|(_, rewound)| rewound.rescue == Some(root)).map(|(at, _)| at))
     }
 
-    async fn latest_rewind(&self) -> Result<Option<(Position, Arc<SessionRewound>)>> {
+    /// Returns the latest rewind or restore of files, and its position.
+    pub(super) async fn latest_rewind(&self) -> Result<Option<(Position, Arc<SessionRewound>)>> {
         let latest = self.view().await.lineage().rewinds().last().copied();
         let Some((at, _)) = latest else { return Ok(None) };
         let records = read_records(&*self.store, self.id, at, Some(at.next())).await?;

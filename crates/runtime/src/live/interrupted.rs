@@ -12,7 +12,7 @@ use backstitch_core::crash_point;
 use backstitch_core::journal::{ObservationCause, WorkspaceRevision, WorkspaceRoot};
 use backstitch_core::ports::{
     ChangeKind, FilePath, PathChange, Reversal, ReversalConflicts, ReversedCapture, UncoveredPath,
-    UncoveredReason,
+    UncoveredReason, WorkspaceError,
 };
 use backstitch_core::view::Call;
 
@@ -214,10 +214,11 @@ impl LiveSession {
     /// Returns the paths that others changed since a call was started, and the doubtful ones.
     async fn changed_paths(&self, call: &Call, before: WorkspaceRevision) -> Result<ChangedPaths> {
         let Some(intent) = &call.intent else { return Ok(ChangedPaths::default()) };
-        let Some(root) = self.host_directory() else { return Ok(ChangedPaths::default()) };
+        let root = self.host_directory().unwrap_or_default();
         let times = self.times_of(call).await?;
         let others = self.changed_by_others(intent.at, OtherCalls::All).await?;
-        if times.is_none() && others.is_empty() {
+        let left = self.left_since_move(call, before).await?;
+        if times.is_none() && others.is_empty() && left.is_none() {
             return Ok(ChangedPaths::default());
         }
         let changes = self.capture_since(before, Vec::new()).await?.plan.changes;
@@ -226,6 +227,7 @@ impl LiveSession {
             let owners = changes.into_iter().map(|PathChange { path, .. }| {
                 let owner = match times.filter(|_| path != ".") {
                     _ if others.contains(&path) => ChangeOwner::Others,
+                    _ if left.as_ref().is_some_and(|left| !left.contains(&path)) => ChangeOwner::Others,
                     Some((times, booted)) => owner_by_times(times, booted, path_times(&root, &path)),
                     None => ChangeOwner::Call,
                 };
@@ -235,6 +237,39 @@ impl LiveSession {
             Ok(ChangedPaths::of(owners))
         })
         .await
+    }
+
+    /// Returns the paths that may still hold changes of an interrupted call, if the history has moved files since: an undo brought
+    /// them back, or a restore left them. Nothing of the call has run since then. `None` if no files were moved.
+    async fn left_since_move(
+        &self,
+        call: &Call,
+        before: WorkspaceRevision,
+    ) -> Result<Option<HashSet<String>>> {
+        let start = call.intent.as_ref().filter(|intent| intent.point.session == self.id());
+        let start = start.map(|intent| intent.point.position);
+        let moved = self.latest_rewind().await?.filter(|(at, _)| start.is_some_and(|start| *at > start));
+        let (Some((_, moved)), Some(workspace)) = (moved, self.workspace().cloned()) else { return Ok(None) };
+        let Some(after) = WorkspaceRevision::of(moved.root, moved.coverage) else { return Ok(None) };
+        let found = moved.rescue.unwrap_or(after.root);
+        let is_undo = moved.undoes.is_some() || moved.redoes.is_some();
+        let left = blocking(move || {
+            let moved = workspace.diff(found, after.root)?;
+            if is_undo {
+                return Ok(moved);
+            }
+            let mut left = workspace.diff(before.root, found)?;
+            left.retain(|change| !moved.iter().any(|moved| moved.path == change.path));
+            Ok(left)
+        });
+        let left = match left.await {
+            Err(RuntimeError::Workspace(WorkspaceError::MissingObject { .. })) => return Ok(None),
+            left => left?,
+        };
+        let later = self.capture_since(after, Vec::new()).await?.plan.changes;
+        let later: HashSet<String> = later.into_iter().map(|change| change.path).collect();
+        let left = left.into_iter().map(|change| change.path).filter(|path| !later.contains(path));
+        Ok(Some(left.collect()))
     }
 
     /// Returns the paths that were missing already when a restore began that was interrupted itself. It was decided then that the call

@@ -167,9 +167,8 @@ impl SessionLog {
         let RecordBody::CallFinished(finished) = &record.body else { return Ok(()) };
         match &finished.changes {
             Some(CallChanges::Paths(paths)) => {
-                if paths.iter().any(|changed| is_at_or_below(&changed.path, file)) {
-                    calls.insert(finished.call_id);
-                }
+                let is_found = paths.iter().any(|changed| is_at_or_below(&changed.path, file));
+                calls.extend(is_found.then_some(finished.call_id));
             }
             // Only the files before and after it name them.
             Some(CallChanges::Counts(_)) => {
