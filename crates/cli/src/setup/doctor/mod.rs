@@ -83,7 +83,7 @@ fn lines(finding: &Finding) -> Vec<Text> {
         Grade::Broken => ("broken", Role::Failure),
     };
     let mut start =
-        Text::new().add(role, format!("{mark:<7}")).add(Role::Emphasis, format!("{:<10}", finding.subject));
+        Text::new().add(role, format!("{mark:<7}")).add(Role::Emphasis, format!("{:<11}", finding.subject));
     let indent = if terminal::columns() < NARROW { 2 } else { start.width() };
     let mut all = Vec::new();
     if indent < start.width() {

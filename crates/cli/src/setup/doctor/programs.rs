@@ -93,7 +93,7 @@ pub(super) fn processes() -> Finding {
 }
 
 pub(super) fn terminal() -> Finding {
-    let is = |is_terminal: bool| if is_terminal { "a terminal" } else { "no terminal" };
+    let is = |is_terminal: bool| if is_terminal { "a terminal" } else { "not a terminal" };
     let name = std::env::var("TERM").unwrap_or_else(|_| "unset".to_owned());
     let colors = if terminal::style::stdout_has_colors() { "with colours" } else { "without colours" };
     let text = format!(
