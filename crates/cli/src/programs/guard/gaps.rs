@@ -84,6 +84,8 @@ pub(super) fn take(directory: &Path) -> Vec<String> {
         match note {
             Some(note) if note.failed.is_none() && lives(note.process) => continue,
             Some(note) => texts.push(note.text()),
+            // It is being written.
+            None if process_of(&path).is_some_and(lives) => continue,
             None => texts.push("a hook was killed as it began, so its report is missing".to_owned()),
         }
         let _ = fs::remove_file(&path);
@@ -95,6 +97,11 @@ pub(super) fn take(directory: &Path) -> Vec<String> {
         texts.push(format!("{more} more events were not recorded"));
     }
     texts
+}
+
+/// Returns the process after which the file of a hook is named.
+fn process_of(path: &Path) -> Option<u32> {
+    path.file_stem()?.to_str()?.parse().ok()
 }
 
 fn lives(process: u32) -> bool {
@@ -116,7 +123,9 @@ mod tests {
         assert!(take(directory.path()).is_empty());
         BegunHook::new(directory.path(), &event).unwrap().clear();
         assert!(take(directory.path()).is_empty());
-        fs::write(directory.path().join("1.hook"), b"\xff").unwrap();
+        fs::write(directory.path().join("1.hook"), b"").unwrap();
+        assert!(take(directory.path()).is_empty(), "process 1 is about to write it");
+        fs::rename(directory.path().join("1.hook"), directory.path().join("0.hook")).unwrap();
         let living = HookNote { event: "Stop".into(), tool: None, process: 1, failed: None };
         fs::write(directory.path().join("2.hook"), serde_json::to_vec(&living).unwrap()).unwrap();
         assert_eq!(take(directory.path()).len(), 1, "process 1 lives");
