@@ -363,6 +363,9 @@ pub struct SessionRewound {
     /// Call of a caller outside that asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
+    /// Whether a restore of files alone has undone what open calls did. A rewind of the conversation does so without this.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ends_calls: bool,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,

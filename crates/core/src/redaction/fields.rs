@@ -107,7 +107,7 @@ fields! {
     ResourceChanged { names: [name], free: [], rest: [state] }
     BudgetCharged { names: [], free: [], rest: [reservation, amounts] }
     SessionRewound {
-        names: [], free: [], rest: [to, root, coverage, rescue, reason, undoes, redoes, call_id]
+        names: [], free: [], rest: [to, root, coverage, rescue, reason, undoes, redoes, call_id, ends_calls]
     }
     WorkspaceObserved { names: [], free: [], rest: [root, coverage, cause] }
     SessionPaused {

@@ -142,9 +142,10 @@ impl JournalView {
         }
         let prefix = prefix.ok_or_else(|| FoldError::at(record, FoldProblem::NeedsPrefix { to }))?;
         self.visible = self.visible.rewound_to(prefix, WorkspaceRevision::of(rewound.root, rewound.coverage));
-        // A restore of files alone ends no call, and an undo brings back what an open call did.
+        // A restore of single files ends no call, and an undo brings back what an open call did.
         let is_undo = rewound.undoes.is_some() || rewound.redoes.is_some();
-        if to < record.position && rewound.root.is_some() && !is_undo {
+        let is_rewind = to < record.position && rewound.root.is_some() && !is_undo;
+        if is_rewind || rewound.ends_calls {
             self.visible.part_from_open_calls();
         }
         self.lineage.add(record.position, to);

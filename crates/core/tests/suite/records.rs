@@ -499,12 +499,25 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
         option::of(object_id()),
         option::of(root()),
         option::of(text()),
-        (option::of(position()), option::of(position()), option::of(call_id())),
+        (option::of(position()), option::of(position()), option::of(call_id()), any::<bool>()),
         extra(),
     )
-        .prop_map(|(to, root, coverage, rescue, reason, (undoes, redoes, call_id), extra)| {
-            SessionRewound { to, root, coverage, rescue, reason, undoes, redoes, call_id, extra }
-        });
+        .prop_map(
+            |(to, root, coverage, rescue, reason, (undoes, redoes, call_id, ends_calls), extra)| {
+                SessionRewound {
+                    to,
+                    root,
+                    coverage,
+                    rescue,
+                    reason,
+                    undoes,
+                    redoes,
+                    call_id,
+                    ends_calls,
+                    extra,
+                }
+            },
+        );
     let resumed = (evaluation_id(), option::of(text()), option::of(limits()), any::<Option<u64>>(), extra())
         .prop_map(|(evaluation_id, owner, budget, deadline_millis, extra)| {
             let fingerprint = None;

@@ -72,6 +72,8 @@ pub(super) struct RewindCause {
     pub(super) redoes: Option<Position>,
     /// The call of a caller outside that asked for it.
     pub(super) call: Option<CallId>,
+    /// Whether it undoes what open calls did, although it restores files alone.
+    pub(super) ends_calls: bool,
 }
 
 impl RewindReport {
@@ -181,9 +183,11 @@ impl LiveSession {
         &self,
         view: &JournalView,
         (place, since): (ResolvedPoint, StepsSince),
-        cause: RewindCause,
+        mut cause: RewindCause,
         scope: RewindScope,
     ) -> Result<RewindReport> {
+        let is_undo = cause.undoes.is_some() || cause.redoes.is_some();
+        cause.ends_calls = scope.only == Some(RewoundHalf::Files) && !is_undo;
         let at_point = place.files.filter(|_| scope.only != Some(RewoundHalf::Conversation));
         check_kept(&**self.store(), at_point).await?;
         let coverage = at_point.and_then(|files| files.coverage);
@@ -262,6 +266,7 @@ impl LiveSession {
             undoes: cause.undoes,
             redoes: cause.redoes,
             call_id: cause.call,
+            ends_calls: cause.ends_calls,
             ..SessionRewound::new(place.cut)
         };
         let at = self.commit_rewind(&prefix, rewound.clone(), more, objects).await?;

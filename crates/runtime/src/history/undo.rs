@@ -64,7 +64,7 @@ impl LiveSession {
             return Err(RuntimeError::NothingToUndo { session: self.id() });
         };
         let reason = Some(format!("undoes the rewind at {at}"));
-        let cause = RewindCause { reason, undoes: Some(at), redoes: None, call };
+        let cause = RewindCause { reason, undoes: Some(at), call, ..RewindCause::default() };
         self.return_to_before(at, &rewinds, cause, scope).await
     }
 

@@ -581,3 +581,49 @@ fn what_others_did_after_a_kill_is_there_or_saved() {
         );
     }
 }
+
+/// The history moves files while a call is interrupted, and what people change since is not that call's.
+#[test]
+fn history_beside_an_interrupted_call_takes_nothing_of_others() {
+    let edit = |path, deletes| Edit { path, deletes };
+    let plan = |edits: &[Edit], ending| Plan { edits: edits.to_vec(), meanwhile: Vec::new(), ending };
+    let work = |plan: Plan| Operation::Work(vec![plan]);
+    let dies = |edits: &[Edit]| work(plan(edits, Ending::Dies));
+    let (person, back) =
+        (|path| Operation::Edit(edit(path, false)), Operation::Rewind(0, Permission::OwnOnly));
+    let succeeds = || plan(&[], Ending::Succeeds);
+    let cases = [
+        // A rewind to before another attempt of the call.
+        vec![
+            dies(&[]),
+            work(succeeds()),
+            person(0),
+            Operation::Rewind(3, Permission::OwnOnly),
+            work(succeeds()),
+        ],
+        // An undo that brings the call back.
+        vec![dies(&[]), back, person(0), Operation::Undo, dies(&[edit(0, true)])],
+        // A restore of all files, where the call had changed them too.
+        vec![
+            work(succeeds()),
+            dies(&[edit(0, false)]),
+            Operation::Work(vec![plan(&[], Ending::Dies), succeeds()]),
+            Operation::Restore(0, None),
+            work(succeeds()),
+            Operation::Rewind(7, Permission::OwnOnly),
+        ],
+        vec![
+            dies(&[]),
+            dies(&[edit(0, false)]),
+            dies(&[edit(0, true), edit(1, false)]),
+            Operation::Restore(36, None),
+            work(succeeds()),
+            Operation::Undo,
+            Operation::Rewind(9, Permission::OwnOnly),
+        ],
+    ];
+    for steps in cases {
+        let mut shop = Shop::new(Kind::Driven);
+        steps.into_iter().for_each(|step| shop.perform((0, step, None)));
+    }
+}
