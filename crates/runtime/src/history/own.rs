@@ -24,7 +24,7 @@ use backstitch_core::ports::{
 
 use super::shared::{CallWindow, name_shared, windows};
 use crate::error::{Result, RuntimeError};
-use crate::live::{LiveSession, blocking, load_view, read_records, recorded};
+use crate::live::{FilesRestored, LiveSession, blocking, load_view, read_records, recorded};
 use crate::observed::{is_boundary, is_observed};
 use crate::point::PointSpec;
 
@@ -321,13 +321,14 @@ fn own_steps(
                 if observed.cause == ObservationCause::Interrupted {
                     steps.add(here.clone(), before, Some(found));
                     steps.add(here, Some(found), known);
-                    started.clear();
                 } else {
                     // What changes while a guarded command runs is its work: it reports nothing itself.
                     steps.add(here, before.filter(|_| is_boundary(observed)), Some(found));
                     known = Some(found);
                 }
             }
+            // Before this, a kill may have left files that were to be restored.
+            body if FilesRestored::of(body).is_some() => started.clear(),
             _ => {}
         }
     }

@@ -19,7 +19,7 @@ use backstitch_core::time::Timestamp;
 use backstitch_core::view::Call;
 
 use crate::error::Result;
-use crate::live::{LiveSession, blocking, read_records};
+use crate::live::{FilesRestored, LiveSession, blocking, read_records};
 use crate::observed::{is_boundary, session_around};
 
 /// The time in which a call ran, and what changed meanwhile.
@@ -111,9 +111,7 @@ pub(super) fn windows(
                 open.clear();
                 known = rewound.root.map(|root| (record.at, root)).or(known);
             }
-            RecordBody::WorkspaceObserved(observed) if observed.cause == ObservationCause::Interrupted => {
-                open.clear();
-            }
+            RecordBody::WorkspaceObserved(observed) if observed.cause == ObservationCause::Interrupted => {}
             RecordBody::WorkspaceObserved(observed) => {
                 if let Some((start, before)) = known.filter(|_| is_boundary(observed)) {
                     let (end, after) = (Some(record.at), Some(observed.root));
@@ -122,6 +120,7 @@ pub(super) fn windows(
                 }
                 known = Some((record.at, observed.root));
             }
+            body if FilesRestored::of(body).is_some() => open.clear(),
             _ => {}
         }
     }
