@@ -201,7 +201,8 @@ impl LiveSession {
         };
         let records = read_records(store, self.id(), from, None).await?;
         let (mut open, mut begun) = (HashMap::new(), HashMap::new());
-        for call in then.calls().filter(|call| call.is_open()) {
+        // An earlier rewind may have left a call open, and undone what it did.
+        for call in then.calls().filter(|call| call.is_open() && !call.files_restored) {
             begun.extend(CallWindow::of(call).map(|window| (call.call_id, window)));
             let intent = call.intent.as_ref().filter(|intent| intent.point.session == self.id());
             let intent = intent.map(|intent| &*intent.record).filter(|intent| intent.root.is_some());

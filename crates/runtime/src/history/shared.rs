@@ -321,12 +321,12 @@ mod tests {
     #[test]
     fn paths_are_shared_where_directories_nest() {
         let place = |own: &str, other: &str| Nesting::of(Path::new(own), Path::new(other));
-        assert_eq!(place("/work", "/work"), Some(Nesting::Inside(String::new())));
-        assert_eq!(place("/work", "/workshop"), None);
+        assert_eq!(place("/shop", "/shop"), Some(Nesting::Inside(String::new())));
+        assert_eq!(place("/shop", "/shopping"), None);
         let own = [window(10, Some(20), &["a", "in/a", "in/b"])];
-        let inside = place("/work", "/work/in").unwrap();
+        let inside = place("/shop", "/shop/in").unwrap();
         assert_eq!(paths_beside(&own, &[window(15, Some(35), &["a", "c"])], inside), ["in/a"]);
-        let around = place("/work/in", "/work").unwrap();
+        let around = place("/shop/in", "/shop").unwrap();
         let own = [window(10, Some(20), &["a", "b"])];
         assert_eq!(paths_beside(&own, &[window(15, Some(35), &["in/a", "b"])], around), ["a"]);
     }

@@ -164,10 +164,10 @@ mod tests {
 
     #[test]
     fn arguments_name_paths_relative_to_the_directory_or_absolute() {
-        let directory = Path::new("/work");
+        let directory = Path::new("/shop");
         let names = |arguments: Value| names(&arguments, directory, "src/main.rs");
         assert!(names(json!({"path": "src/main.rs"})));
-        assert!(names(json!({"file_path": "/work/src/main.rs", "content": ""})));
+        assert!(names(json!({"file_path": "/shop/src/main.rs", "content": ""})));
         assert!(names(json!({"paths": ["a", "src//main.rs"]})));
         assert!(!names(json!({"command": "touch src/main.rs"})));
         assert!(!names(json!({"path": "/other/src/main.rs"})));

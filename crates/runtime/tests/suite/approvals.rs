@@ -118,7 +118,7 @@ async fn a_call_that_a_person_approved_runs_again_unless_a_rule_denies_it() {
         let replies = vec![reply("", &[("keep", json!({"text": "wait"}))]), reply("done", &[])];
         let mut agent = scripted(replies).tools([with_approval(keep(Effect::Workspace, ran.clone()))]);
         let runtime = runtime();
-        let (session, ended) = driven(&runtime, &agent).await;
+        let (session, ended) = run_to_rest(&runtime, &agent).await;
         let DriveOutcome::Paused { call: Some(call), .. } = ended else { panic!("{ended:?}") };
         runtime.approve(session, call).await.unwrap();
         killed_inside(&runtime, &agent, &ran, Some(session)).await;
@@ -140,7 +140,7 @@ pub(crate) async fn results(runtime: &Runtime, session: SessionId) -> Vec<String
     results.map(|message| message.content().to_string()).collect()
 }
 
-pub(crate) async fn driven(runtime: &Runtime, agent: &Agent) -> (SessionId, DriveOutcome) {
+pub(crate) async fn run_to_rest(runtime: &Runtime, agent: &Agent) -> (SessionId, DriveOutcome) {
     let run = runtime.start(agent, "sew").await.unwrap();
     (run.session(), run.outcome().await.unwrap())
 }
@@ -157,7 +157,7 @@ async fn rules_of_the_agent_replace_what_its_tools_declare() {
     let agent =
         scripted(vec![reply("", &calls), reply("done", &[])]).tools([shell(&ran)]).approval_rules(rules);
     let runtime = runtime();
-    let (session, ended) = driven(&runtime, &agent).await;
+    let (session, ended) = run_to_rest(&runtime, &agent).await;
     assert!(matches!(ended, DriveOutcome::Paused { reason: PauseReason::Approval, .. }), "{ended:?}");
     assert_eq!(ran.load(Ordering::SeqCst), 1, "only the allowed command ran");
     let waiting = runtime.waiting_calls(session).await.unwrap();
@@ -177,7 +177,7 @@ async fn a_rule_can_require_approval_for_a_tool_without() {
         .tools([free])
         .approval_rules(rules);
     let runtime = runtime();
-    let (session, _) = driven(&runtime, &agent).await;
+    let (session, _) = run_to_rest(&runtime, &agent).await;
     assert_eq!(ran.load(Ordering::SeqCst), 1);
     assert_eq!(runtime.waiting_calls(session).await.unwrap().len(), 2, "also a command that may be `rm`");
 }
@@ -188,7 +188,7 @@ async fn a_rule_of_the_session_holds_after_a_resume_and_not_before_it() {
     let replies = vec![reply("", &[runs("git status")]), reply("", &[runs("git log")]), reply("done", &[])];
     let agent = scripted(replies).tools([shell(&ran)]);
     let runtime = runtime();
-    let (session, _) = driven(&runtime, &agent).await;
+    let (session, _) = run_to_rest(&runtime, &agent).await;
     let cut = runtime.view(session).await.unwrap().head();
     let always = rule(ApprovalVerdict::Allow, "shell git").by(Some("ada".to_owned()));
     runtime.add_approval_rule(session, always.clone()).await.unwrap();
@@ -229,7 +229,7 @@ async fn calls_of_sub_agents_wait_in_their_own_sessions_and_inherit_rules() {
     let agent = scripted(vec![reply("", &calls), reply("", &[("helper", mission)]), reply("done", &[])]);
     let agent = agent.tools([helper.into(), shell(&ran)]);
     let runtime = runtime();
-    let (session, _) = driven(&runtime, &agent).await;
+    let (session, _) = run_to_rest(&runtime, &agent).await;
     let waiting = runtime.waiting_calls(session).await.unwrap();
     let commands: Vec<_> = waiting.iter().map(|call| call.arguments["command"].as_str().unwrap()).collect();
     assert_eq!(commands.len(), 3, "{waiting:?}");
@@ -252,7 +252,7 @@ async fn the_journal_has_what_was_asked_and_what_ran() {
     let ran = Arc::new(AtomicUsize::new(0));
     let agent = scripted(vec![reply("", &[runs("rm -r .")]), reply("done", &[])]).tools([shell(&ran)]);
     let runtime = runtime();
-    let (session, _) = driven(&runtime, &agent).await;
+    let (session, _) = run_to_rest(&runtime, &agent).await;
     let call = runtime.waiting_calls(session).await.unwrap()[0].call;
     let arguments = json!({"command": "ls"}).as_object().cloned().unwrap();
     let edit = backstitch_core::journal::Decision::Edit { arguments };
@@ -269,7 +269,7 @@ async fn the_journal_has_what_was_asked_and_what_ran() {
 async fn a_session_that_exists_is_not_started_again() {
     let agent = scripted(vec![reply("done", &[])]);
     let runtime = runtime();
-    let (session, _) = driven(&runtime, &agent).await;
+    let (session, _) = run_to_rest(&runtime, &agent).await;
     let options = SessionOptions { id: Some(session), ..SessionOptions::default() };
     let refused = runtime.start_with(&agent, "again", options).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::AlreadyExists, "{refused}");
@@ -541,7 +541,7 @@ async fn call_in(
     let replies = vec![reply("", &[call]), reply("done", &[])];
     let agent = scripted(replies).tools(kinds(&ran)).mode(mode).approval_rules(rules);
     let runtime = runtime();
-    let (session, ended) = driven(&runtime, &agent).await;
+    let (session, ended) = run_to_rest(&runtime, &agent).await;
     let waits = matches!(ended, DriveOutcome::Paused { reason: PauseReason::Approval, .. });
     let result = results(&runtime, session).await.pop().unwrap_or_default();
     let has_run = ran.load(Ordering::SeqCst) == 1;
@@ -595,13 +595,13 @@ async fn an_agent_with_commands_asks_before_what_leaves_the_sandbox_by_default()
     let replies = || vec![reply("", &[("send", json!({}))]), reply("done", &[])];
     let default = scripted(replies()).tools(kinds(&ran));
     assert!(matches!(default.current_mode(), Some(AgentMode::Auto | AgentMode::Ask)));
-    let (_, ended) = driven(&runtime(), &default).await;
+    let (_, ended) = run_to_rest(&runtime(), &default).await;
     assert!(matches!(ended, DriveOutcome::Paused { reason: PauseReason::Approval, .. }), "{ended:?}");
     // An agent without commands asks what its tools declare, and so does one without a mode.
     let send = || kinds(&ran).pop().unwrap();
     for agent in [scripted(replies()).tools([send()]), scripted(replies()).tools(kinds(&ran)).mode(None)] {
         assert_eq!(agent.current_mode(), None);
-        let (_, ended) = driven(&runtime(), &agent).await;
+        let (_, ended) = run_to_rest(&runtime(), &agent).await;
         assert_eq!(ended.answer().unwrap().text, "done");
     }
 }
@@ -614,7 +614,7 @@ async fn a_sub_agent_is_bound_by_the_mode_of_its_caller() {
     let child = SubAgent::new("delegate", "Does it.", inner).unwrap();
     let outer = vec![reply("", &[("delegate", json!({"mission": "write"}))]), reply("done", &[])];
     let agent = scripted(outer).tools([child]).mode(AgentMode::Plan);
-    let (_, ended) = driven(&runtime(), &agent).await;
+    let (_, ended) = run_to_rest(&runtime(), &agent).await;
     assert_eq!(ended.answer().unwrap().text, "done", "the call of the sub-agent itself is not refused");
     assert_eq!(ran.load(Ordering::SeqCst), 0);
 }

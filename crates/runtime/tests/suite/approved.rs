@@ -18,7 +18,7 @@ use backstitch_runtime::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::approvals::{driven, results, runtime};
+use crate::approvals::{results, run_to_rest, runtime};
 use crate::tailor::{killed_inside, reply, scripted};
 
 /// A tool that needs approval and starts what a file says. It counts its runs.
@@ -98,7 +98,7 @@ async fn resume_session(runtime: &Runtime, session: SessionId, agent: &Agent) ->
 #[tokio::test]
 async fn what_changed_after_the_question_does_not_run_before_a_person_is_asked_again() {
     let (runtime, loom) = (runtime(), Loom::new("silk"));
-    let (session, _) = driven(&runtime, &loom.agent).await;
+    let (session, _) = run_to_rest(&runtime, &loom.agent).await;
     let first = waiting_call(&runtime, session).await;
     assert_eq!(first.detail, "loom needs approval");
     runtime.approve(session, first.call).await.unwrap();
@@ -139,7 +139,7 @@ async fn what_changed_after_the_question_does_not_run_before_a_person_is_asked_a
 async fn a_call_that_was_interrupted_is_compared_with_its_approval_too() {
     for changes in [false, true] {
         let (runtime, loom) = (runtime(), Loom::new("wait"));
-        let (session, _) = driven(&runtime, &loom.agent).await;
+        let (session, _) = run_to_rest(&runtime, &loom.agent).await;
         runtime.approve(session, waiting_call(&runtime, session).await.call).await.unwrap();
         killed_inside(&runtime, &loom.agent, &loom.ran, Some(session)).await;
         if changes {
@@ -157,7 +157,7 @@ async fn a_call_that_was_interrupted_is_compared_with_its_approval_too() {
 #[tokio::test]
 async fn a_denial_after_an_interruption_says_that_it_may_have_happened() {
     let (runtime, loom) = (runtime(), Loom::with_effect("wait", Effect::Idempotent));
-    let (session, _) = driven(&runtime, &loom.agent).await;
+    let (session, _) = run_to_rest(&runtime, &loom.agent).await;
     runtime.approve(session, waiting_call(&runtime, session).await.call).await.unwrap();
     killed_inside(&runtime, &loom.agent, &loom.ran, Some(session)).await;
     loom.replace("burn");
@@ -193,7 +193,7 @@ async fn a_call_fails_if_it_is_not_known_what_it_starts() {
         if !asks {
             loom.replace(text);
         }
-        let (session, mut ended) = driven(&runtime, &loom.agent).await;
+        let (session, mut ended) = run_to_rest(&runtime, &loom.agent).await;
         if asks {
             runtime.approve(session, waiting_call(&runtime, session).await.call).await.unwrap();
             loom.replace(text);
@@ -209,7 +209,7 @@ async fn a_call_fails_if_it_is_not_known_what_it_starts() {
 #[tokio::test]
 async fn an_answer_to_an_earlier_question_decides_nothing() {
     let (runtime, loom) = (runtime(), Loom::new("silk"));
-    let (session, _) = driven(&runtime, &loom.agent).await;
+    let (session, _) = run_to_rest(&runtime, &loom.agent).await;
     let first = waiting_call(&runtime, session).await;
     runtime.approve(session, first.call).await.unwrap();
     loom.replace("burn");
@@ -233,7 +233,7 @@ async fn an_answer_to_an_earlier_question_decides_nothing() {
 #[tokio::test]
 async fn edited_arguments_stay_when_a_person_is_asked_again() {
     let (runtime, loom) = (runtime(), Loom::new("silk"));
-    let (session, _) = driven(&runtime, &loom.agent).await;
+    let (session, _) = run_to_rest(&runtime, &loom.agent).await;
     let call = waiting_call(&runtime, session).await.call;
     let arguments = json!({"text": "wool"});
     let edit = Decision::Edit { arguments: arguments.as_object().cloned().unwrap() };
@@ -251,7 +251,7 @@ async fn edited_arguments_stay_when_a_person_is_asked_again() {
 #[tokio::test]
 async fn other_arguments_than_the_approved_ones_do_not_run() {
     let (runtime, loom) = (runtime(), Loom::new("silk"));
-    let (session, _) = driven(&runtime, &loom.agent).await;
+    let (session, _) = run_to_rest(&runtime, &loom.agent).await;
     let waiting = waiting_call(&runtime, session).await;
     runtime.approve(session, waiting.call).await.unwrap();
     // What a person approved is replaced in the journal, as a redaction does.

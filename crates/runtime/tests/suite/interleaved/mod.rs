@@ -607,7 +607,7 @@ fn history_beside_an_interrupted_call_takes_nothing_of_others() {
             work(succeeds()),
         ],
         // An undo that brings the call back.
-        vec![dies(&[]), back, person(0), Operation::Undo, dies(&[edit(0, true)])],
+        vec![dies(&[]), back.clone(), person(0), Operation::Undo, dies(&[edit(0, true)])],
         // A restore of all files, where the call had changed them too.
         vec![
             work(succeeds()),
@@ -625,6 +625,15 @@ fn history_beside_an_interrupted_call_takes_nothing_of_others() {
             work(succeeds()),
             Operation::Undo,
             Operation::Rewind(9, Permission::OwnOnly),
+        ],
+        // A rewind after one that left the call open.
+        vec![
+            dies(&[]),
+            work(succeeds()),
+            Operation::Rewind(27, Permission::OwnOnly),
+            person(0),
+            back,
+            Operation::Undo,
         ],
     ];
     for steps in cases {
