@@ -11,7 +11,8 @@ use super::stage::{Place, Plot, Stage};
 use super::tools::{DIE_IN, STOP_IN};
 use super::{adoption, applying, erasure, garbage, hammer, history, rivals};
 
-const STAGE: &str = "BACKSTITCH_TEST_STAGE";
+/// The variable with the directory of the stage.
+pub(crate) const STAGE: &str = "BACKSTITCH_TEST_STAGE";
 const ROLE: &str = "BACKSTITCH_TEST_ROLE";
 
 /// The file of a stage whose processes have a supervisor.

@@ -10,6 +10,7 @@ use super::child::{Death, Role};
 use super::matrix::{Reference, resumed};
 use super::session::{self, Unseen, agent, to_the_end};
 use super::stage::{Place, Stage};
+use super::tools::WOKEN;
 
 const RIVALS: usize = 4;
 
@@ -38,7 +39,8 @@ pub(crate) async fn competes(stage: &Stage) {
     }
 }
 
-fn wait_for(stage: &Stage, name: &str) {
+/// Waits until another process has made a file.
+pub(crate) fn wait_for(stage: &Stage, name: &str) {
     let began = Instant::now();
     while !stage.path(name).exists() {
         assert!(began.elapsed() < Duration::from_secs(60), "{name} did not come");
@@ -112,6 +114,7 @@ async fn a_process_that_slept_writes_nothing_to_a_session_that_was_taken_over() 
 
     let options = SessionOptions { take_over: true, ..opened.options() };
     let driver = opened.runtime.open(session::id(), agent(&stage), options).await.unwrap();
+    std::fs::write(stage.path(WOKEN), "").unwrap();
     let pid = rustix::process::Pid::from_child(&sleeper);
     rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
     let status = sleeper.wait().unwrap();

@@ -15,8 +15,10 @@ use rustix::process::{Signal, getpid, kill_process};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::child::STAGE;
 use super::points;
-use super::stage::{Place, Stage};
+use super::rivals::wait_for;
+use super::stage::{Place, Plot, Stage};
 use crate::findings::{Diagnosis, Finding};
 
 /// The variable that names the tool and its step at which the process kills itself: `write:1`.
@@ -24,6 +26,9 @@ pub(crate) const DIE_IN: &str = "BACKSTITCH_TEST_DIE_IN";
 
 /// The variable that names the tool and its step at which the process stops itself until it receives SIGCONT.
 pub(crate) const STOP_IN: &str = "BACKSTITCH_TEST_STOP_IN";
+
+/// The file of a stage whose stopped process may continue.
+pub(crate) const WOKEN: &str = "woken";
 
 /// A command with a background process that writes until it is killed, while the shell continues. It ends only after the
 /// handler has seen the writer, which then creates the file `$seen`. A shell whose handler was killed stops waiting some time.
@@ -80,6 +85,9 @@ fn halfway(tool: &str, step: u32) {
     }
     if here(STOP_IN) {
         kill_process(getpid(), Signal::STOP).unwrap();
+        // Another thread may have got the signal, and this one would go on for a while.
+        let place = PathBuf::from(std::env::var_os(STAGE).unwrap());
+        wait_for(&Stage::existing(place, Place::Memory, Plot::Alone), WOKEN);
     }
 }
 
