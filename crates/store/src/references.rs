@@ -71,7 +71,7 @@ fn roots_of(body: &RecordBody) -> [Option<WorkspaceRoot>; 2] {
         RecordBody::CallStarted(call) => [call.root, None],
         RecordBody::CallFinished(call) => [call.root, call.rescue],
         RecordBody::Rewound(rewound) => [rewound.root, rewound.rescue],
-        RecordBody::WorkspaceObserved(observed) => [Some(observed.root), None],
+        RecordBody::WorkspaceObserved(observed) => [Some(observed.root), observed.restored],
         _ => [None, None],
     }
 }

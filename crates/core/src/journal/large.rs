@@ -70,7 +70,9 @@ impl RecordBody {
             Self::CallStarted(call) => ([call.root, None], call.coverage),
             Self::CallFinished(call) => ([call.root, call.rescue], call.coverage),
             Self::Rewound(rewound) => ([rewound.root, rewound.rescue], rewound.coverage),
-            Self::WorkspaceObserved(observed) => ([Some(observed.root), None], observed.coverage),
+            Self::WorkspaceObserved(observed) => {
+                ([Some(observed.root), observed.restored], observed.coverage)
+            }
             _ => ([None, None], None),
         };
         let roots = roots.into_iter().flatten().flat_map(|root| [root.tree, root.manifest]);

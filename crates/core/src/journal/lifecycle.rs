@@ -388,6 +388,9 @@ pub struct WorkspaceObserved {
     pub coverage: Option<ObjectId>,
     /// Reason for the capture.
     pub cause: ObservationCause,
+    /// The files before an interrupted call, if they are restored next. What others have changed since stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored: Option<WorkspaceRoot>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
@@ -396,7 +399,7 @@ pub struct WorkspaceObserved {
 impl WorkspaceObserved {
     /// Creates an observation of files that the root covers entirely.
     pub fn new(root: WorkspaceRoot, cause: ObservationCause) -> Self {
-        Self { root, coverage: None, cause, extra: Extra::default() }
+        Self { root, coverage: None, cause, restored: None, extra: Extra::default() }
     }
 }
 

@@ -109,7 +109,7 @@ fields! {
     SessionRewound {
         names: [], free: [], rest: [to, root, coverage, rescue, reason, undoes, redoes, call_id, ends_calls]
     }
-    WorkspaceObserved { names: [], free: [], rest: [root, coverage, cause] }
+    WorkspaceObserved { names: [], free: [], rest: [root, coverage, cause, restored] }
     SessionPaused {
         names: [], free: [],
         rest: [reason, call_id, detail, offer, repeats, session, files_changed, subject, files]

@@ -542,8 +542,14 @@ pub(crate) fn body() -> impl Strategy<Value = RecordBody> {
         ObservationCause::Drifted,
         ObservationCause::Interrupted,
     ];
-    let observed = (root(), select(causes.to_vec()), option::of(object_id()), extra())
-        .prop_map(|(root, cause, coverage, extra)| WorkspaceObserved { root, cause, coverage, extra });
+    let observed = (root(), select(causes.to_vec()), option::of(object_id()), option::of(root()), extra())
+        .prop_map(|(root, cause, coverage, restored, extra)| WorkspaceObserved {
+            root,
+            cause,
+            coverage,
+            restored,
+            extra,
+        });
     let turn = (evaluation_id(), any::<u64>(), data())
         .prop_map(|(evaluation_id, turn, (data, extra))| TurnFinished { evaluation_id, turn, data, extra });
     let program = (

@@ -320,7 +320,10 @@ fn own_steps(
                 let found = WorkspaceRevision { root: observed.root, coverage: observed.coverage };
                 let before = known.filter(|_| !is_target(record));
                 if observed.cause == ObservationCause::Interrupted {
+                    // An undo may have brought back what is restored now, so that these are not the files that were known.
+                    let restored = WorkspaceRevision::of(observed.restored, observed.coverage);
                     steps.add(here.clone(), before, Some(found));
+                    known = restored.or(known);
                     steps.add(here, Some(found), known);
                 } else {
                     // What changes while a guarded command runs is its work: it reports nothing itself.
@@ -539,6 +542,23 @@ mod tests {
         let bodies = vec![observed(2, ObservationCause::Drifted), rewound.into()];
         let since = StepsSince::Position(Position::new(10));
         assert_eq!(all_steps_after(started, since, bodies), (vec![(2, 3), (3, 4)], None));
+    }
+
+    #[test]
+    fn a_recovery_restores_the_files_before_its_call() {
+        // The files 2 were brought back by an undo, 3 were found, and 1 are those before the call.
+        let undone = SessionRewound {
+            root: Some(root(2)),
+            undoes: Some(Position::new(5)),
+            ..SessionRewound::new(Position::new(10))
+        };
+        let recovered = WorkspaceObserved {
+            restored: Some(root(1)),
+            ..WorkspaceObserved::new(root(3), ObservationCause::Interrupted)
+        };
+        let since = StepsSince::Position(Position::new(10));
+        let bodies = vec![undone.into(), recovered.into(), succeeded(4)];
+        assert_eq!(steps(since, bodies)[1..], [(2, 3), (3, 1), (1, 4)]);
     }
 
     #[test]

@@ -153,11 +153,13 @@ impl LiveSession {
     ) -> Result<RewindReport> {
         let view = self.view().await;
         let rewound = rewinds.iter().find(|(position, _)| *position == at).map(|(_, rewound)| rewound);
-        let rescue = rewound.and_then(|rewound| WorkspaceRevision::of(rewound.rescue, rewound.coverage));
+        // A rewind that rescued nothing has found the files that it names.
+        let found = rewound
+            .and_then(|rewound| WorkspaceRevision::of(rewound.rescue.or(rewound.root), rewound.coverage));
         let before = load_view(&**self.store(), self.id(), Some(at)).await?;
-        let files = rescue.or(before.files());
+        let files = found.or(before.files());
         let place = ResolvedPoint { session: self.id(), cut: at, files };
-        let since = if rescue.is_some() { StepsSince::Rescue(at) } else { StepsSince::Position(at) };
+        let since = if found.is_some() { StepsSince::Rescue(at) } else { StepsSince::Position(at) };
         self.rewind_with_files(&view, (place, since), cause, scope).await
     }
 }

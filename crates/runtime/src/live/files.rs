@@ -131,7 +131,7 @@ impl LiveSession {
     /// Records the state of the files, with the objects that are not stored yet.
     pub(crate) async fn observe_files(&self, found: WorkspaceCapture, cause: ObservationCause) -> Result<()> {
         let (files, objects) = recorded(found);
-        self.record_files(files, objects, cause).await.map(drop)
+        self.record_files(observation(files, cause), objects).await.map(drop)
     }
 
     /// Records the files that an interrupted or failed call has left, before they are restored. Returns the
@@ -141,18 +141,22 @@ impl LiveSession {
         files: WorkspaceRevision,
         objects: Vec<Object>,
     ) -> Result<Position> {
-        self.record_files(files, objects, ObservationCause::Interrupted).await
+        self.record_files(observation(files, ObservationCause::Interrupted), objects).await
     }
 
-    async fn record_files(
+    /// Saves the current files before those of an interrupted call are restored to `before`.
+    pub(super) async fn keep_interrupted(
         &self,
         files: WorkspaceRevision,
         objects: Vec<Object>,
-        cause: ObservationCause,
+        before: WorkspaceRevision,
     ) -> Result<Position> {
+        let observed = observation(files, ObservationCause::Interrupted);
+        self.record_files(WorkspaceObserved { restored: Some(before.root), ..observed }, objects).await
+    }
+
+    async fn record_files(&self, observed: WorkspaceObserved, objects: Vec<Object>) -> Result<Position> {
         self.commit(|commit| {
-            let WorkspaceRevision { root, coverage } = files;
-            let observed = WorkspaceObserved { coverage, ..WorkspaceObserved::new(root, cause) };
             commit.push(observed).add_objects(objects);
             Ok(commit.view().head())
         })
@@ -219,7 +223,7 @@ impl LiveSession {
     }
 
     /// Returns the latest rewind or restore of files, and its position.
-    pub(super) async fn latest_rewind(&self) -> Result<Option<(Position, Arc<SessionRewound>)>> {
+    async fn latest_rewind(&self) -> Result<Option<(Position, Arc<SessionRewound>)>> {
         let latest = self.view().await.lineage().rewinds().last().copied();
         let Some((at, _)) = latest else { return Ok(None) };
         let records = read_records(&*self.store, self.id, at, Some(at.next())).await?;
@@ -315,6 +319,10 @@ impl LiveSession {
 pub(super) fn holds_nothing(root: WorkspaceRoot) -> bool {
     let no_tree = empty_tree().id() == root.tree;
     no_tree && Manifest::default().to_object().id() == root.manifest
+}
+
+fn observation(files: WorkspaceRevision, cause: ObservationCause) -> WorkspaceObserved {
+    WorkspaceObserved { coverage: files.coverage, ..WorkspaceObserved::new(files.root, cause) }
 }
 
 /// Returns the revision to record for a capture, and the objects to store with it.

@@ -12,7 +12,7 @@ use backstitch_core::crash_point;
 use backstitch_core::journal::{ObservationCause, WorkspaceRevision, WorkspaceRoot};
 use backstitch_core::ports::{
     ChangeKind, FilePath, PathChange, Reversal, ReversalConflicts, ReversedCapture, UncoveredPath,
-    UncoveredReason, WorkspaceError,
+    UncoveredReason,
 };
 use backstitch_core::view::Call;
 
@@ -171,7 +171,7 @@ impl LiveSession {
             found = WorkspaceRevision { root: reversed.found, ..target.0 };
             objects.clone_from(&target.1);
         }
-        let rescue = self.keep_rescue(found, objects).await?;
+        let rescue = self.keep_interrupted(found, objects, before).await?;
         crash_point!("recover.rescued");
         let (files, brought) = target;
         let others_stay = !left.is_empty();
@@ -239,39 +239,6 @@ impl LiveSession {
         .await
     }
 
-    /// Returns the paths that may still hold changes of an interrupted call, if the history has moved files since: an undo brought
-    /// them back, or a restore left them. Nothing of the call has run since then. `None` if no files were moved.
-    async fn left_since_move(
-        &self,
-        call: &Call,
-        before: WorkspaceRevision,
-    ) -> Result<Option<HashSet<String>>> {
-        let start = call.intent.as_ref().filter(|intent| intent.point.session == self.id());
-        let start = start.map(|intent| intent.point.position);
-        let moved = self.latest_rewind().await?.filter(|(at, _)| start.is_some_and(|start| *at > start));
-        let (Some((_, moved)), Some(workspace)) = (moved, self.workspace().cloned()) else { return Ok(None) };
-        let Some(after) = WorkspaceRevision::of(moved.root, moved.coverage) else { return Ok(None) };
-        let found = moved.rescue.unwrap_or(after.root);
-        let is_undo = moved.undoes.is_some() || moved.redoes.is_some();
-        let left = blocking(move || {
-            let moved = workspace.diff(found, after.root)?;
-            if is_undo {
-                return Ok(moved);
-            }
-            let mut left = workspace.diff(before.root, found)?;
-            left.retain(|change| !moved.iter().any(|moved| moved.path == change.path));
-            Ok(left)
-        });
-        let left = match left.await {
-            Err(RuntimeError::Workspace(WorkspaceError::MissingObject { .. })) => return Ok(None),
-            left => left?,
-        };
-        let later = self.capture_since(after, Vec::new()).await?.plan.changes;
-        let later: HashSet<String> = later.into_iter().map(|change| change.path).collect();
-        let left = left.into_iter().map(|change| change.path).filter(|path| !later.contains(path));
-        Ok(Some(left.collect()))
-    }
-
     /// Returns the paths that were missing already when a restore began that was interrupted itself. It was decided then that the call
     /// had removed them, and since then the restore has changed their directories.
     async fn removed_before(&self, before: WorkspaceRevision) -> Result<HashSet<String>> {
@@ -285,7 +252,11 @@ impl LiveSession {
     }
 
     /// Captures the files as if everything that changed since were undone, except for some paths.
-    async fn capture_since(&self, before: WorkspaceRevision, kept: Vec<FilePath>) -> Result<ReversedCapture> {
+    pub(super) async fn capture_since(
+        &self,
+        before: WorkspaceRevision,
+        kept: Vec<FilePath>,
+    ) -> Result<ReversedCapture> {
         let Some(workspace) = self.workspace().cloned() else {
             return Err(RuntimeError::NoWorkspace { session: self.id() });
         };

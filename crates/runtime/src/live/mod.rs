@@ -20,6 +20,7 @@ mod export;
 mod files;
 mod interrupted;
 mod load;
+mod moved;
 mod others;
 mod repositories;
 mod resources;

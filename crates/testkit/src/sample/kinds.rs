@@ -207,6 +207,7 @@ pub fn every_kind() -> Journal {
         }),
         Batch::at(at)
             .with(WorkspaceObserved {
+                restored: Some(root),
                 extra: extra.clone(),
                 ..WorkspaceObserved::new(root, ObservationCause::Restored)
             })

@@ -632,9 +632,30 @@ fn history_beside_an_interrupted_call_takes_nothing_of_others() {
             work(succeeds()),
             Operation::Rewind(27, Permission::OwnOnly),
             person(0),
-            back,
+            back.clone(),
             Operation::Undo,
         ],
+        // A recovery of what an undo brought back, and a rewind over both.
+        vec![
+            dies(&[edit(0, false)]),
+            dies(&[edit(0, false)]),
+            back.clone(),
+            Operation::Undo,
+            work(succeeds()),
+            Operation::Rewind(30, Permission::OwnOnly),
+        ],
+        // A restore of one path after an undo that brought the call back.
+        vec![
+            dies(&[]),
+            back.clone(),
+            person(2),
+            person(1),
+            Operation::Undo,
+            Operation::Restore(0, Some(1)),
+            work(succeeds()),
+        ],
+        // A rewind that moves no files, after an undo that brought the call back.
+        vec![dies(&[]), back.clone(), person(0), Operation::Undo, person(0), back, Operation::Undo],
     ];
     for steps in cases {
         let mut shop = Shop::new(Kind::Driven);
