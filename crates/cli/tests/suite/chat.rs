@@ -36,8 +36,9 @@ pub(crate) fn prompt(terminal: &Pty) {
 /// Types a line at the prompt, and waits for its effect and the next prompt.
 pub(crate) fn enter(terminal: &Pty, line: &str, effect: &str) {
     prompt(terminal);
+    let shown = terminal.everything().matches(effect).count();
     terminal.send(&format!("{line}{ENTER}"));
-    terminal.wait_for(effect);
+    terminal.wait_for_times(effect, shown + 1);
     prompt(terminal);
 }
 

@@ -6,9 +6,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use backstitch::Runtime;
 use backstitch::host::read_records;
@@ -19,22 +20,33 @@ use backstitch::stores::make_private;
 use backstitch::stores::side_files::SERVERS;
 use rustix::fs::{FlockOperation, flock};
 
-/// The lock of a session's server, until it is dropped.
+/// How long a server waits for one that is ending.
+const LONGEST_END: Duration = Duration::from_secs(10);
+
+/// The lock of a session's server, until it is dropped. The file names its process.
 pub(super) struct Presence {
     path: PathBuf,
     _file: File,
 }
 
 impl Presence {
-    /// Takes the place of the server of a session. Returns `None` if it has one.
-    pub(super) fn take(store: &Path, session: SessionId) -> io::Result<Option<Self>> {
+    /// Takes the place of the server of a session. Returns `None` if it has one. A server that was killed closes its
+    /// connections before its locks, so the client may have started the next one already: it waits for the end of the first.
+    pub(super) async fn take(store: &Path, session: SessionId) -> io::Result<Option<Self>> {
         let directory = store.join(SERVERS);
         make_private(&directory)?;
         let path = directory.join(format!("{session}.lock"));
+        let until = Instant::now() + LONGEST_END;
         loop {
-            let file = File::options().create(true).truncate(false).write(true).open(&path)?;
+            let mut file = File::options().create(true).truncate(false).write(true).open(&path)?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
+                Err(rustix::io::Errno::WOULDBLOCK)
+                    if Instant::now() < until && names_ending_process(&path) =>
+                {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                    continue;
+                }
                 Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
                 Err(error) => return Err(error.into()),
             }
@@ -43,6 +55,8 @@ impl Presence {
                 file.metadata().is_ok_and(|own| (own.dev(), own.ino()) == (now.dev(), now.ino()))
             });
             if is_there {
+                file.set_len(0)?;
+                write!(file, "{}", std::process::id())?;
                 return Ok(Some(Self { path, _file: file }));
             }
         }
@@ -53,6 +67,23 @@ impl Drop for Presence {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
+}
+
+/// Whether a file names a process that is ending, or has just ended.
+fn names_ending_process(path: &Path) -> bool {
+    let process = fs::read_to_string(path).ok().and_then(|text| text.parse::<u32>().ok());
+    process.is_some_and(|process| Path::new("/proc/self/stat").exists() && is_ending(process))
+}
+
+/// Whether a process is being ended by the system, or is not there.
+fn is_ending(process: u32) -> bool {
+    /// The flag of a process that is closing its files (`PF_EXITING`).
+    const EXITING: u64 = 4;
+    let Ok(told) = fs::read_to_string(format!("/proc/{process}/stat")) else { return true };
+    let mut fields = told.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
+    let is_dead = fields.next().is_some_and(|state| matches!(state, "Z" | "X" | "x"));
+    is_dead
+        || fields.nth(5).and_then(|flags| flags.parse::<u64>().ok()).is_some_and(|flags| flags & EXITING != 0)
 }
 
 /// The most sessions that are looked at, the latest ones.
@@ -123,17 +154,35 @@ impl SiblingCalls {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_session_has_one_server_at_a_time() {
-        let directory = tempfile::tempdir().unwrap();
+    fn session_ids() -> [SessionId; 2] {
         let clock = std::sync::Arc::new(backstitch::SystemClock::default());
         let ids = backstitch::host::fresh_ids(clock).unwrap();
-        let (one, other): (SessionId, SessionId) = (ids.next(), ids.next());
-        let first = Presence::take(directory.path(), one).unwrap();
+        [ids.next(), ids.next()]
+    }
+
+    #[tokio::test]
+    async fn a_session_has_one_server_at_a_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let [one, other] = session_ids();
+        let take = async |session| Presence::take(directory.path(), session).await.unwrap();
+        let first = take(one).await;
         assert!(first.is_some());
-        assert!(Presence::take(directory.path(), one).unwrap().is_none());
-        assert!(Presence::take(directory.path(), other).unwrap().is_some());
+        assert!(take(one).await.is_none());
+        assert!(take(other).await.is_some());
         drop(first);
-        assert!(Presence::take(directory.path(), one).unwrap().is_some());
+        assert!(take(one).await.is_some());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_server_waits_for_one_that_is_ending() {
+        let directory = tempfile::tempdir().unwrap();
+        let [session, _] = session_ids();
+        let first = Presence::take(directory.path(), session).await.unwrap().unwrap();
+        let mut dead = std::process::Command::new("true").spawn().unwrap();
+        dead.wait().unwrap();
+        fs::write(&first.path, dead.id().to_string()).unwrap();
+        let (second, ()) = tokio::join!(Presence::take(directory.path(), session), async { drop(first) });
+        assert!(second.unwrap().is_some());
     }
 }

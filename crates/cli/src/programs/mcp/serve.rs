@@ -92,7 +92,7 @@ impl Serve {
             (Some(session), presence) => (session, presence),
             (None, _) => {
                 let id = place.runtime.new_id()?;
-                (id, Presence::take(&place.directory, id)?)
+                (id, Presence::take(&place.directory, id).await?)
             }
         };
         let key = move |name: &str| match &token {
@@ -139,14 +139,14 @@ impl Serve {
     ) -> anyhow::Result<(Option<SessionId>, Option<Presence>)> {
         if let Some(name) = &self.session {
             let session = place.session(Some(name)).await?;
-            return Ok((Some(session), Presence::take(&place.directory, session)?));
+            return Ok((Some(session), Presence::take(&place.directory, session).await?));
         }
         if self.new {
             return Ok((None, None));
         }
         let directory = definition.workspace.path.as_deref();
         for session in sessions(&place.runtime, (SERVED, &definition.name), directory).await? {
-            if let Some(presence) = Presence::take(&place.directory, session)? {
+            if let Some(presence) = Presence::take(&place.directory, session).await? {
                 return Ok((Some(session), Some(presence)));
             }
         }

@@ -21,6 +21,9 @@ use super::presence::{Presence, SiblingCalls, sessions};
 use crate::error::{CommandError, ErrorCode, code_of};
 use crate::open::{OpenStore, short, uncovered};
 
+/// How long a server that starts waits for one that was killed.
+const END: Duration = Duration::from_secs(1);
+
 /// How often it tries.
 const STEP: Duration = Duration::from_millis(5);
 
@@ -73,9 +76,9 @@ impl ServedSessions {
         Ok(self.opened(session, calls))
     }
 
-    /// Restores what an earlier server left, if nobody holds the session now.
+    /// Restores what an earlier server left, if nobody holds the session now. The earlier one may still be ending.
     pub(super) async fn recover(self: &Arc<Self>) -> anyhow::Result<()> {
-        match self.claim(self.own, Instant::now()).await {
+        match self.claim(self.own, Instant::now() + END).await {
             Ok(calls) => {
                 self.release(self.own, calls).await;
                 Ok(())

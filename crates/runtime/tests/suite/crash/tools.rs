@@ -85,7 +85,7 @@ fn halfway(tool: &str, step: u32) {
     }
     if here(STOP_IN) {
         kill_process(getpid(), Signal::STOP).unwrap();
-        // Another thread may have got the signal, and this one would go on for a while.
+        // Another thread may have got the signal, and this one would run for a while.
         let place = PathBuf::from(std::env::var_os(STAGE).unwrap());
         wait_for(&Stage::existing(place, Place::Memory, Plot::Alone), WOKEN);
     }

@@ -656,6 +656,14 @@ fn history_beside_an_interrupted_call_takes_nothing_of_others() {
         ],
         // A rewind that moves no files, after an undo that brought the call back.
         vec![dies(&[]), back.clone(), person(0), Operation::Undo, person(0), back, Operation::Undo],
+        // A rewind that moves no files, because a person had changed what the call changed too.
+        vec![
+            work(plan(&[edit(1, false)], Ending::Succeeds)),
+            person(1),
+            Operation::Work(vec![succeeds(), plan(&[edit(1, false)], Ending::Dies)]),
+            Operation::Rewind(0, Permission::OwnOnly),
+            Operation::Undo,
+        ],
     ];
     for steps in cases {
         let mut shop = Shop::new(Kind::Driven);
