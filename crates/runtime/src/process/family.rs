@@ -31,9 +31,14 @@ impl Member {
         Self { process: seen.process, started: seen.started.clone() }
     }
 
+    /// Returns its number.
+    pub(super) fn process(&self) -> Option<Pid> {
+        Pid::from_raw(self.process)
+    }
+
     /// Kills the process, if the number was not reused.
     pub(super) fn kill(&self) {
-        if let Some(process) = Pid::from_raw(self.process) {
+        if let Some(process) = self.process() {
             identity::kill(process, &self.started);
         }
     }

@@ -86,7 +86,7 @@ fn await_ends(groups: &[Pid]) {
 
 /// Whether a process says that it is a supervisor. One that lies about it is ended all the same.
 #[cfg(target_os = "linux")]
-fn is_supervisor(process: Pid) -> bool {
+pub(super) fn is_supervisor(process: Pid) -> bool {
     let words = std::fs::read(format!("/proc/{}/cmdline", process.as_raw_nonzero()));
     words.is_ok_and(|words| words.split(|byte| *byte == 0).next() == Some(super::supervisor::NAME.as_bytes()))
 }

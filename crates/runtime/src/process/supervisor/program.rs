@@ -11,7 +11,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::process::{
@@ -21,6 +21,7 @@ use rustix::process::{
 
 use super::super::family::{self, Member};
 use super::super::identity;
+use super::super::survivors::is_supervisor;
 use super::first::{Entry, FirstProcess, ProcessEnd, can_enter};
 use super::launch::{StartError, start};
 use super::protocol::{BUSY, GO, Order, Report};
@@ -30,6 +31,10 @@ use super::{NAME, PROBE, WORD, offer_own};
 /// How long descendants may run after their process has ended, if the runtime does not end them before: some
 /// shells end before their last filter does.
 const LINGER: Duration = Duration::from_secs(1);
+
+/// How long other supervisors among the descendants may run longer than all others: a runtime inside of this one has started
+/// them, and they record when its calls ended. One that only says that it is a supervisor is killed then.
+const SUPERVISORS_LAST: Duration = Duration::from_millis(500);
 
 /// Makes this program the supervisor of the processes that it starts as tools, commands and servers. To be
 /// called first in `main`, before threads are started and arguments are read.
@@ -243,12 +248,15 @@ fn end_all(process: &Unreaped) {
     kill_group(process);
     *process.lock().unwrap_or_else(PoisonError::into_inner) = None;
     let mut pause = Duration::from_micros(50);
+    let began = Instant::now();
     while !has_reaped_all() {
+        let is_spared = |process: Pid| began.elapsed() < SUPERVISORS_LAST && is_supervisor(process);
         // Children are listed fast, so that one that forks and ends at once is caught.
-        for child in children().unwrap_or_default() {
+        for child in children().unwrap_or_default().into_iter().filter(|child| !is_spared(*child)) {
             let _ = kill_process(child, Signal::KILL);
         }
-        family::descendants(getpid()).iter().for_each(Member::kill);
+        let family = family::descendants(getpid());
+        family.iter().filter(|member| !member.process().is_some_and(is_spared)).for_each(Member::kill);
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(2));
     }
