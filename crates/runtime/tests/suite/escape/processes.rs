@@ -36,6 +36,8 @@ pub(super) const WAYS: &[&str] = &[
     "(env -i setsid sh -c \"$HOLD\" &)",
     // Ignores every signal that can be ignored.
     "(env -i setsid sh -c \"trap '' HUP INT QUIT TERM USR1 USR2 CHLD PIPE; $HOLD\" > /dev/null 2>&1 &)",
+    // Says that it is a supervisor.
+    "(setsid perl -e 'exec {\"/bin/sh\"} \"call-supervisor\", \"-c\", $ENV{HOLD}' > /dev/null 2>&1 &)",
     // Several, of which each starts the next one.
     "(env -i setsid sh -c \"(setsid sh -c '$HOLD' &) ; (setsid sh -c '$HOLD' &) ; $HOLD\" > /dev/null 2>&1 &)",
 ];
