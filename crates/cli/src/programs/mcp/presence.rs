@@ -79,8 +79,8 @@ fn names_ending_process(path: &Path) -> bool {
 fn is_ending(process: u32) -> bool {
     /// The flag of a process that is closing its files (`PF_EXITING`).
     const EXITING: u64 = 4;
-    let Ok(told) = fs::read_to_string(format!("/proc/{process}/stat")) else { return true };
-    let mut fields = told.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
+    let Ok(text) = fs::read_to_string(format!("/proc/{process}/stat")) else { return true };
+    let mut fields = text.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
     let is_dead = fields.next().is_some_and(|state| matches!(state, "Z" | "X" | "x"));
     is_dead
         || fields.nth(5).and_then(|flags| flags.parse::<u64>().ok()).is_some_and(|flags| flags & EXITING != 0)
