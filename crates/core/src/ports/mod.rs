@@ -53,11 +53,11 @@ pub use store::{
     fetch_large, hydrate,
 };
 pub use store_admin::{
-    BackupProgress, BundleError, BundleReport, Expiry, Finding, FreedSpace, GcMode, GcReport, LostTail,
-    ObjectsSize, OpenBundle, OpenError, Progress, Retention, RowSink, SalvageReport, SalvagedSession,
-    SelectError, SelectLimits, SelectedRows, SessionRole, SessionSize, SqlValue, StoreAdmin, StoreLocation,
-    StoreSize, TransferOutcome, TransferProgress, TransferReport, TransferStep, TransferredSession,
-    UnfinishedNote, VerifyReport,
+    BackupProgress, BundleError, BundleReport, Expiry, Finding, FreedSpace, GcMode, GcReport, ImportChanges,
+    LostTail, ObjectsSize, OpenBundle, OpenError, Progress, Retention, RowSink, SalvageReport,
+    SalvagedSession, SelectError, SelectLimits, SelectedRows, SessionRole, SessionSize, SqlValue, StoreAdmin,
+    StoreLocation, StoreSize, TransferOutcome, TransferProgress, TransferReport, TransferStep,
+    TransferredSession, UnfinishedNote, VerifyReport,
 };
 pub use store_error::{Damage, StoreError};
 pub use workspace::{

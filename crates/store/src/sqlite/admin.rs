@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use backstitch_core::id::SessionId;
 use backstitch_core::ports::{
-    BackupProgress, BoxFuture, BundleError, BundleReport, Expiry, GcMode, GcReport, OpenBundle, OpenError,
-    Progress, RemovedSession, Retention, RowSink, SalvageReport, SelectError, SelectLimits, SelectedRows,
-    SqlValue, StoreAdmin, StoreError, StoreSize, TransferProgress, TransferReport, UnfinishedNote,
-    VerifyReport,
+    BackupProgress, BoxFuture, BundleError, BundleReport, Expiry, GcMode, GcReport, ImportChanges,
+    OpenBundle, OpenError, Progress, RemovedSession, Retention, RowSink, SalvageReport, SelectError,
+    SelectLimits, SelectedRows, SqlValue, StoreAdmin, StoreError, StoreSize, TransferProgress,
+    TransferReport, UnfinishedNote, VerifyReport,
 };
 
 use super::bundle::Bundle;
@@ -99,12 +99,13 @@ impl StoreAdmin for SqliteStore {
     fn import_bundle<'a>(
         &'a self,
         bundle: &'a (dyn OpenBundle + 'static),
+        changes: &'a ImportChanges,
         progress: Progress<'a, TransferProgress>,
     ) -> BoxFuture<'a, Result<TransferReport, BundleError>> {
         Box::pin(async move {
             let bundle: &dyn Any = bundle;
             match bundle.downcast_ref::<Bundle>() {
-                Some(bundle) => Self::import_bundle(self, bundle, progress),
+                Some(bundle) => Self::import_bundle(self, bundle, changes, progress),
                 None => Err(self.unsupported("bundles of another form").into()),
             }
         })

@@ -21,8 +21,8 @@ use crate::id::SessionId;
 use crate::journal::WorkspaceRevision;
 use crate::mode::AgentMode;
 use crate::ports::{
-    ChangeKind, ClaimMode, ObjectOverlay, Objects, OpenBundle, OpenError, Progress, Sandbox, SessionRole,
-    TransferProgress, TransferReport, Workspace,
+    ChangeKind, ClaimMode, ImportChanges, ObjectOverlay, Objects, OpenBundle, OpenError, Progress, Sandbox,
+    SessionRole, TransferProgress, TransferReport, Workspace,
 };
 use crate::report::{BundleExport, SessionCopy, SessionImport};
 use crate::stores::{self, StoreAddress};
@@ -121,7 +121,8 @@ impl Runtime {
             Some(directory) => Some(blocking(move || create(&directory)).await?),
             None => None,
         };
-        let report = self.store.admin.import_bundle(&bundle.opened, progress).await?;
+        let changes = ImportChanges::default();
+        let report = self.store.admin.import_bundle(&bundle.opened, &changes, progress).await?;
         // The session may have been here before, with a directory on this machine.
         let definition = self.agent_of(session).await?;
         if let (Some(directory), Some(definition)) = (directory, definition) {

@@ -31,8 +31,8 @@ pub use collect::{Expiry, FreedSpace, GcMode, GcReport, ObjectsSize, Retention, 
 pub use open_error::OpenError;
 pub use select::{RowSink, SelectError, SelectLimits, SelectedRows, SqlValue};
 pub use transfer::{
-    BundleError, BundleReport, OpenBundle, SessionRole, TransferOutcome, TransferProgress, TransferReport,
-    TransferStep, TransferredSession,
+    BundleError, BundleReport, ImportChanges, OpenBundle, SessionRole, TransferOutcome, TransferProgress,
+    TransferReport, TransferStep, TransferredSession,
 };
 
 use super::BoxFuture;
@@ -140,14 +140,16 @@ pub trait StoreAdmin: Any + Send + Sync {
         Box::pin(ready(Err(self.unsupported("bundles").into())))
     }
 
-    /// Imports a bundle. What the store has already is not written again. Fails with [`BundleError::Conflict`] if the store has another
-    /// session of the same id, and with `Held` if it has a shorter journal of a session that a process holds.
+    /// Imports a bundle, with these changes. What the store has already is not written again, nor changed. Fails with
+    /// [`BundleError::Conflict`] if the store has another session of the same id, and with `Held` if a process holds a session that would
+    /// be extended or changed.
     fn import_bundle<'a>(
         &'a self,
         bundle: &'a (dyn OpenBundle + 'static),
+        changes: &'a ImportChanges,
         progress: Progress<'a, TransferProgress>,
     ) -> BoxFuture<'a, Result<TransferReport, BundleError>> {
-        let _ = (bundle, progress);
+        let _ = (bundle, changes, progress);
         Box::pin(ready(Err(self.unsupported("bundles").into())))
     }
 

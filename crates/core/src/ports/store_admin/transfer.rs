@@ -5,6 +5,7 @@
 //! another machine imports.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::code::ErrorCode;
 use crate::id::SessionId;
-use crate::journal::Position;
+use crate::journal::{Batch, Position};
 use crate::ports::store_admin::OpenError;
 use crate::ports::store_error::StoreError;
 use crate::time::Timestamp;
@@ -96,6 +97,16 @@ pub enum TransferOutcome {
     },
     /// All of its records were there already.
     Present,
+}
+
+/// What an import changes in the sessions that it creates or extends. That is done in the transaction which makes them visible, so no
+/// process ever sees such a session without the changes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ImportChanges {
+    /// Records that are appended to these sessions.
+    pub additions: BTreeMap<SessionId, Batch>,
+    /// Whether decisions that wait in inboxes are left out.
+    pub leaves_out_decisions: bool,
 }
 
 /// Size and content of a written bundle.

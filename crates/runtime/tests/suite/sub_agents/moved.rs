@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use backstitch_core::journal::Effect;
+use backstitch_core::ports::ImportChanges;
 use backstitch_runtime::{Agent, ResumeOptions, Runtime, SessionOptions, latest_files};
 use backstitch_store::{Bundle, SqliteStore};
 use backstitch_workspace::{HostWorkspace, OpenOptions};
@@ -64,7 +65,9 @@ async fn the_files_of_an_interrupted_sub_agent_are_restored_elsewhere() {
 
     let bundle = place.path().join("hem.bundle");
     home.store.export_bundle(session, &bundle, &mut |_| {}).unwrap();
-    away.store.import_bundle(&Bundle::open(&bundle, &mut |_| {}).unwrap(), &mut |_| {}).unwrap();
+    away.store
+        .import_bundle(&Bundle::open(&bundle, &mut |_| {}).unwrap(), &ImportChanges::default(), &mut |_| {})
+        .unwrap();
     assert_eq!(latest_files(&*away.store, session).await.unwrap(), latest);
 
     let agent = caller(vec![coat(), reply("mended", &[])]);

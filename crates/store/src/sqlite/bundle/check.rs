@@ -5,7 +5,7 @@
 //! the objects were listed. Whether a root can be restored depends on the kind of workspace that wrote it, and
 //! is checked when it is.
 
-use backstitch_core::journal::{Origin, Position};
+use backstitch_core::journal::{Origin, Position, Record};
 use backstitch_core::ports::{BundleError, SessionRole, StoreError, TransferProgress, TransferStep};
 use backstitch_core::view::JournalView;
 use rusqlite::Connection;
@@ -13,7 +13,7 @@ use rusqlite::Connection;
 use super::Progress;
 use super::contents::Contents;
 use super::error::invalid;
-use super::selection::Selection;
+use super::selection::{SelectedSession, Selection};
 use crate::sqlite::inbox;
 use crate::sqlite::objects::{self, Presence};
 use crate::sqlite::read::read_numbered;
@@ -25,7 +25,13 @@ pub(super) fn check(
     contents: &Contents,
     progress: Progress<'_>,
 ) -> Result<(), BundleError> {
-    check_journals(connection, selection)?;
+    // Each journal has to fit together, also over that of its parent.
+    fold_journals(connection, selection, |one, _, _| {
+        if one.role != SessionRole::Ancestor {
+            inbox::list(connection, one.session)?;
+        }
+        Ok::<_, BundleError>(())
+    })?;
     let total = contents.objects.len() as u64;
     for (done, object) in (1..).zip(&contents.objects) {
         if object.presence == Presence::Stored && objects::get(connection, object.id)?.is_none() {
@@ -36,12 +42,17 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Folds all journals, each fork over the view of its parent.
-fn check_journals(connection: &Connection, selection: &Selection) -> Result<(), BundleError> {
+/// Folds all journals, each fork over the view of its parent, and passes their views and records.
+pub(super) fn fold_journals<E: From<BundleError>>(
+    connection: &Connection,
+    selection: &Selection,
+    mut each: impl FnMut(&SelectedSession, &JournalView, Vec<Record>) -> Result<(), E>,
+) -> Result<(), E> {
     let mut base: Option<JournalView> = None;
     for one in &selection.sessions {
         let most = usize::try_from(one.records).unwrap_or(usize::MAX);
-        let records = read_numbered(connection, one.session, one.number, Position::START, most)?;
+        let records = read_numbered(connection, one.session, one.number, Position::START, most);
+        let records = records.map_err(BundleError::from)?;
         let over = match (one.role, &one.origin) {
             (SessionRole::SubAgent, _) | (_, Origin::Root | Origin::Call { .. }) => None,
             (_, Origin::Fork { .. }) => base.as_ref(),
@@ -49,10 +60,9 @@ fn check_journals(connection: &Connection, selection: &Selection) -> Result<(), 
         let view = JournalView::fold_each(over, &records, |_| {}).map_err(|error| {
             invalid(format!("the journal of session {} does not fit together: {error}", one.session))
         })?;
+        each(one, &view, records)?;
         if one.role == SessionRole::Ancestor {
             base = Some(view);
-        } else {
-            inbox::list(connection, one.session)?;
         }
     }
     Ok(())

@@ -24,8 +24,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use backstitch_core::id::SessionId;
-use backstitch_core::ports::{BundleError, BundleReport, OpenBundle, TransferProgress, TransferReport};
+use backstitch_core::journal::{LargeRecord as _, Record, RecordBody};
+use backstitch_core::object::ObjectContent;
+use backstitch_core::ports::{
+    BundleError, BundleReport, ImportChanges, OpenBundle, TransferProgress, TransferReport, hydrate,
+};
 use backstitch_core::time::Timestamp;
+use backstitch_core::view::JournalView;
 use rusqlite::Connection;
 
 use contents::{ContentLimits, Contents};
@@ -36,6 +41,7 @@ use transfer::Transfer;
 
 use super::error::Failure;
 use super::new_file::NewFile;
+use super::objects;
 use super::open::{self, absolute};
 use super::store::SqliteStore;
 use super::writer::transaction;
@@ -69,6 +75,26 @@ impl Bundle {
         };
         let (selection, contents) = checked().map_err(of_bundle)?;
         Ok(Self { file, connection: Mutex::new(connection), selection, contents })
+    }
+
+    /// Passes each session with its view and its records, as an import writes them. Notes have their large data, as far as that can
+    /// be read.
+    pub fn each_session<E: From<BundleError>>(
+        &self,
+        mut each: impl FnMut(&JournalView, &[Record]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        check::fold_journals(&connection, &self.selection, |_, view, mut records| {
+            for record in &mut records {
+                if let RecordBody::Note(note) = &mut record.body
+                    && let Some(id) = note.large_object().map(|reference| reference.object)
+                    && let Ok(found) = objects::get(&connection, id)
+                {
+                    let _ = hydrate(note, found.as_ref().map(ObjectContent::from));
+                }
+            }
+            each(view, &records)
+        })
     }
 }
 
@@ -107,7 +133,8 @@ impl SqliteStore {
         let file = NewFile::with_data_of(&self.path, &path)?;
         let content = self.with_selection(session, |source, selection, contents| {
             let target = file::create(file.temporary(), session)?;
-            let transfer = Transfer { source, selection, contents };
+            let changes = &ImportChanges::default();
+            let transfer = Transfer { source, selection, contents, changes };
             let content = transaction(&target, || transfer.write_new(&target, progress))?;
             target.close().map_err(|(_, error)| Failure::from(error))?;
             Ok(content)
@@ -115,18 +142,19 @@ impl SqliteStore {
         Ok(BundleReport { content, bytes: file.publish()? })
     }
 
-    /// Imports a bundle. What the store has already is not written again, so an interrupted import can be
-    /// repeated. Fails with [`BundleError::Conflict`] if the store has another session of the same id, and
-    /// with `Held` if it has a shorter journal of a session that a process holds.
+    /// Imports a bundle, with these changes. What the store has already is not written again, nor changed, so
+    /// an interrupted import can be repeated. Fails with [`BundleError::Conflict`] if the store has another
+    /// session of the same id, and with `Held` if a process holds a session that would be extended or changed.
     pub fn import_bundle(
         &self,
         bundle: &Bundle,
+        changes: &ImportChanges,
         progress: Progress<'_>,
     ) -> Result<TransferReport, BundleError> {
         self.check_file("bundles")?;
         let source = bundle.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let Bundle { selection, contents, .. } = bundle;
-        Transfer { source: &source, selection, contents }.write_to(self, progress)
+        Transfer { source: &source, selection, contents, changes }.write_to(self, progress)
     }
 
     /// Copies a session, with everything that it depends on, to another store, as with a bundle.
@@ -140,7 +168,8 @@ impl SqliteStore {
         [self, to].into_iter().try_for_each(|store| store.check_file("copies of sessions"))?;
         self.with_selection(session, |source, selection, contents| {
             check::check(source, selection, contents, progress)?;
-            Transfer { source, selection, contents }.write_to(to, progress)
+            let changes = &ImportChanges::default();
+            Transfer { source, selection, contents, changes }.write_to(to, progress)
         })
     }
 

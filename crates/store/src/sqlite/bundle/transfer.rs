@@ -8,18 +8,21 @@
 //! A journal in the target that is the beginning of the moved one is extended. The moved journal may also be
 //! the beginning of the one in the target: then it is already there. Journals that differ anywhere else are a
 //! conflict, and nothing is changed. So are records that were redacted only in the moved journal.
+//!
+//! An import may append further records to what it creates or extends. They are part of the same transaction.
 
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{InboxItem, Position};
+use backstitch_core::journal::{InboxItem, InboxKind, Position};
 use backstitch_core::ports::{
-    BundleError, ClaimMode, Owner, SessionRole, StoreError, TransferOutcome, TransferProgress,
-    TransferReport, TransferStep, TransferredSession,
+    BundleError, ClaimMode, ImportChanges, Owner, SessionClaim, SessionRole, StoreError, TransferOutcome,
+    TransferProgress, TransferReport, TransferStep, TransferredSession,
 };
 use rusqlite::Connection;
 
 use super::Progress;
 use super::contents::{Contents, MovedObject};
 use super::selection::{SelectedSession, Selection};
+use crate::sqlite::append::PreparedBatch;
 use crate::sqlite::error::Failure;
 use crate::sqlite::keys::{end_of, key_of, number_of};
 use crate::sqlite::objects::{self, CompressedObject, Packer, Presence, presence};
@@ -33,6 +36,7 @@ pub(super) struct Transfer<'a> {
     pub(super) source: &'a Connection,
     pub(super) selection: &'a Selection,
     pub(super) contents: &'a Contents,
+    pub(super) changes: &'a ImportChanges,
 }
 
 /// Relation of a moved journal to the one in the target.
@@ -224,14 +228,45 @@ impl Transfer<'_> {
             }
             let mut written = Vec::new();
             for (one, relation) in group.iter().zip(relations) {
-                if let JournalRelation::Extends(_) = relation {
-                    fence_off(target, connection, one.session)?;
-                }
+                // Makes the fences of earlier holders stale, and fails with `Held` if a process holds the session.
+                let claim = self.changes_journal(one, relation).then(|| {
+                    let owner = Owner::new("a transfer");
+                    claims::claim(&target.locks, connection, one.session, &owner, ClaimMode::IfFree)
+                });
+                let claim = claim.transpose()?;
                 written.push(self.write_session(connection, one, relation)?);
+                if let Some((claim, _guard)) = claim {
+                    self.append_addition(target, connection, one, &claim)?;
+                    claims::release(connection, one.session, claim.fence)?;
+                }
             }
             Ok(Ok(written))
         };
         target.writer()?.transact(write).map_err(|error| target.explain(error).into())
+    }
+
+    /// Returns whether a journal that exists is extended, or one gets further records.
+    fn changes_journal(&self, one: &SelectedSession, relation: JournalRelation) -> bool {
+        match relation {
+            JournalRelation::New => self.changes.additions.contains_key(&one.session),
+            JournalRelation::Extends(_) => true,
+            JournalRelation::Present | JournalRelation::Differs(_) => false,
+        }
+    }
+
+    /// Appends the further records of a session that was written.
+    fn append_addition(
+        &self,
+        target: &SqliteStore,
+        connection: &Connection,
+        one: &SelectedSession,
+        claim: &SessionClaim,
+    ) -> Result<(), Failure> {
+        let Some(batch) = self.changes.additions.get(&one.session) else { return Ok(()) };
+        let (session, end, packer) = (one.session, Position::new(one.records), &target.packer);
+        let prepared = PreparedBatch::new(packer, session, end, claim.fence, batch.clone(), None)?;
+        prepared.write(connection)?;
+        Ok(())
     }
 
     fn write_session(
@@ -275,21 +310,15 @@ impl Transfer<'_> {
         Ok(TransferredSession { session, role: one.role, records: one.records, outcome })
     }
 
-    /// Adds pending items, except for those that are pending in the target too.
+    /// Adds pending items, except for those that are pending in the target too, and for decisions if an import leaves them out.
     fn write_inbox(&self, target: &Connection, session: SessionId) -> Result<(), Failure> {
         let there: Vec<InboxItem> = inbox::list(target, session)?.into_iter().map(|(_, item)| item).collect();
         for (_, item) in inbox::list(self.source, session)? {
-            if !there.contains(&item) {
+            let is_left_out = self.changes.leaves_out_decisions && item.kind == InboxKind::Resolution;
+            if !is_left_out && !there.contains(&item) {
                 inbox::Letter::new(session, &item)?.write(target)?;
             }
         }
         Ok(())
     }
-}
-
-/// Makes the fences of earlier holders of a session stale. Fails with `Held` if a process holds it.
-fn fence_off(target: &SqliteStore, connection: &Connection, session: SessionId) -> Result<(), Failure> {
-    let owner = Owner::new("a transfer");
-    let (claim, _guard) = claims::claim(&target.locks, connection, session, &owner, ClaimMode::IfFree)?;
-    claims::release(connection, session, claim.fence)
 }

@@ -1,7 +1,7 @@
 //! Properties of backups, salvage, bundles and copies.
 
 use backstitch_core::code::ErrorCode;
-use backstitch_core::ports::{SessionRole, TransferOutcome};
+use backstitch_core::ports::{ImportChanges, SessionRole, TransferOutcome};
 use backstitch_testkit::{block_on, sample};
 
 use super::super::records;
@@ -48,7 +48,7 @@ pub(crate) fn a_bundle_moves_a_session(one: &dyn HasAdmin, two: &dyn HasAdmin) {
     assert_eq!((bundle.session(), sessions), (journal.session, 1));
     assert_eq!(moved, journal.records().len() as u64);
     for outcome in [TransferOutcome::Created, TransferOutcome::Present] {
-        let imported = block_on(two.admin().import_bundle(&*bundle, &mut |_| {}));
+        let imported = block_on(two.admin().import_bundle(&*bundle, &ImportChanges::default(), &mut |_| {}));
         assert_eq!(imported.expect("a bundle can be imported").outcome(), outcome);
     }
     assert_eq!(records(two.store(), journal.session), records(one.store(), journal.session));

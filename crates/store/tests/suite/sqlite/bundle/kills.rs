@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 
-use backstitch_core::ports::Store as _;
+use backstitch_core::ports::{ImportChanges, Store as _};
 use backstitch_store::{Bundle, SqliteOptions, SqliteStore};
 use backstitch_testkit::{block_on, sample};
 use tempfile::TempDir;
@@ -20,7 +20,7 @@ pub(in super::super) fn import(task: &mut Task) {
     let store = SqliteStore::open_with(task.store(), options).unwrap();
     let bundle = Bundle::open(task.place.join("bundle"), &mut |_| {}).unwrap();
     let mut steps = 0;
-    let imported = store.import_bundle(&bundle, &mut |_| {
+    let imported = store.import_bundle(&bundle, &ImportChanges::default(), &mut |_| {
         steps += 1;
         if steps == step {
             let me = rustix::process::getpid();

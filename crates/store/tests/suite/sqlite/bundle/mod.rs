@@ -1,5 +1,6 @@
 //! Sessions are moved whole, or not at all.
 
+mod changes;
 mod family;
 mod hostile;
 pub(super) mod kills;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use backstitch_core::id::SessionId;
 use backstitch_core::ports::Store as _;
-use backstitch_core::ports::{BundleError, TransferReport};
+use backstitch_core::ports::{BundleError, ImportChanges, TransferReport};
 use backstitch_store::{Bundle, SqliteStore};
 use backstitch_testkit::block_on;
 
@@ -26,7 +27,7 @@ pub(super) fn exported(store: &SqliteStore, session: SessionId, name: &str) -> P
 /// Opens a bundle and imports it.
 pub(super) fn imported(store: &SqliteStore, path: &Path) -> Result<TransferReport, BundleError> {
     let bundle = Bundle::open(path, &mut |_| {})?;
-    store.import_bundle(&bundle, &mut |_| {})
+    store.import_bundle(&bundle, &ImportChanges::default(), &mut |_| {})
 }
 
 /// Everything that is stored of a session.

@@ -1,8 +1,8 @@
 //! Importing again, importing more, and importing something else under the same id.
 
 use backstitch_core::ports::{
-    BundleError, ClaimMode, ErasureMode, ForkRemoval, GcMode, Owner, Redaction, Removal, Retention,
-    Store as _, StoreError, TransferOutcome, TransferStep,
+    BundleError, ClaimMode, ErasureMode, ForkRemoval, GcMode, ImportChanges, Owner, Redaction, Removal,
+    Retention, Store as _, StoreError, TransferOutcome, TransferStep,
 };
 use backstitch_core::redaction::SensitiveValue;
 use backstitch_core::time::Clock as _;
@@ -161,7 +161,7 @@ fn garbage_that_is_collected_during_an_import_is_written_again() {
         let bundle = backstitch_store::Bundle::open(&path, &mut |_| {}).unwrap();
         let mut count = 0;
         std::thread::scope(|scope| {
-            let report = target.import_bundle(&bundle, &mut |_| {
+            let report = target.import_bundle(&bundle, &ImportChanges::default(), &mut |_| {
                 count += 1;
                 if count % 12 == round {
                     scope.spawn(|| other.gc(Retention::keep_all(), GcMode::Now).unwrap());
