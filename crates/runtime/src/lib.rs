@@ -70,8 +70,8 @@ pub use events::{
 };
 pub use history::{
     ApplyDirection, ApplyOptions, ApplyReport, DiscardedEffect, FileRestoreReport, Fork, ForkReport,
-    ResolvedPoint, RewindReport, RewindScope, RewoundFiles, RewoundHalf, discarded_effects, find_call,
-    locate, locate_with_view, undoable_apply,
+    ResolvedPoint, RewindReport, RewindScope, RewoundFiles, RewoundHalf, Withdrawal, discarded_effects,
+    find_call, locate, locate_with_view, undoable_apply,
 };
 pub use index::{IndexCheck, IndexProgress, IndexRepair, IndexReport, UnreadableSession};
 pub use live::{

@@ -12,6 +12,7 @@ mod restore;
 mod rewind;
 mod shared;
 mod undo;
+mod withdraw;
 
 pub use apply::{ApplyDirection, ApplyOptions, ApplyReport, undoable_apply};
 pub use effects::DiscardedEffect;
@@ -23,3 +24,4 @@ pub(crate) use repeats::{Repetition, effects_left_by, pauses_of};
 pub(crate) use resolve::offered_result;
 pub use restore::FileRestoreReport;
 pub use rewind::RewindReport;
+pub use withdraw::Withdrawal;

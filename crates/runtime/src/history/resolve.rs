@@ -1,11 +1,11 @@
 //! Decisions about paused sessions.
 
-use backstitch_core::approval::{ApprovalRule, ApprovalVerdict};
+use backstitch_core::approval::ApprovalRule;
 use backstitch_core::crash_point;
 use backstitch_core::id::CallId;
 use backstitch_core::journal::{
     CallFinished, CallVerdict, Decision, Effect, InnerMessage, PauseReason, PauseResolved, RecordBody,
-    SessionPaused, WorkspaceRevision, WorkspaceRoot,
+    WorkspaceRevision, WorkspaceRoot,
 };
 use backstitch_core::message::{Content, Message, OptionResultBuilder, Retry};
 use backstitch_core::object::Object;
@@ -113,45 +113,6 @@ impl LiveSession {
             if is_known { Ok(()) } else { commit.dispatch(rule) }
         })
         .await
-    }
-
-    /// Removes the rules that let calls run without a question, as for a session that another person started.
-    /// Returns them. A rewind to a point before this one restores them.
-    pub async fn remove_allowing_rules(&self) -> Result<Vec<ApprovalRule>> {
-        let allows = |rule: &ApprovalRule| rule.verdict == ApprovalVerdict::Allow;
-        self.commit(|commit| {
-            let removed = commit.session().filter::<ApprovalRule>(allows)?;
-            if !removed.is_empty() {
-                let mut draft = commit.session().draft();
-                draft.clear_where::<ApprovalRule>(allows)?;
-                commit.keep(|session| session.prepare(&draft))?;
-            }
-            Ok(removed.iter().map(|rule| (**rule).clone()).collect())
-        })
-        .await
-    }
-
-    /// Asks again about the open calls that a person has approved, as in a session that another person started. Returns how many
-    /// there are. Not among them are calls that a person is asked about anyway, because they may have had an effect outside,
-    /// and those of sub-agents that have begun.
-    pub async fn withdraw_approvals(&self) -> Result<usize> {
-        let view = self.view().await;
-        let open = view.open_evaluation().map(|open| open.evaluation_id);
-        let calls = view.pending_calls().filter(|call| Some(call.evaluation_id) == open);
-        let calls = calls.filter(|call| call.session().is_none() && !waits_for_outcome(call));
-        let questions = calls.filter_map(|call| {
-            let approval = call.approval.as_ref()?;
-            let detail = format!("{} needs approval again, because another person approved it", call.name);
-            let question = SessionPaused::new(PauseReason::Approval).of_call(call.call_id);
-            let subject = approval.subject.clone();
-            Some(SessionPaused { subject, ..question.with_detail(detail) }.into())
-        });
-        let questions: Vec<RecordBody> = questions.collect();
-        let count = questions.len();
-        if count > 0 {
-            self.record(questions).await?;
-        }
-        Ok(count)
     }
 
     /// Returns the recorded result that a pause offers, if it offers one.
@@ -264,14 +225,6 @@ impl LiveSession {
             None => Ok(()),
         }
     }
-}
-
-/// Whether a person has to say if a call has happened before it runs again.
-fn waits_for_outcome(call: &Call) -> bool {
-    let decision = call.decision.as_ref().map(|resolved| &resolved.decision);
-    let runs_again = matches!(decision, Some(Decision::Retry | Decision::Approve | Decision::Edit { .. }));
-    let is_repeatable = call.recorded_effect().is_some_and(Effect::is_repeatable);
-    call.may_have_run() && !runs_again && !is_repeatable
 }
 
 /// Returns the recorded result that a pause offers for a call, if it offers one.
