@@ -71,6 +71,7 @@ pub use mcp::McpDefinition;
 pub use model::{ModelName, ModelProvider, NAMED_PROVIDERS, NamedProvider};
 pub use provider::{ModelReceiver, ProviderAccess, ProviderDefinition, ProviderFormat, check_providers};
 pub use read::AgentFile;
+pub(crate) use session::{defining_records, exceeds};
 pub use session::{imported_note, recorded_definition};
 pub use source::TomlSource;
 pub use sub_agent::SubAgentDefinition;

@@ -14,7 +14,8 @@ use serde_json::{Map, Value, json};
 use super::definition::AgentDefinition;
 use super::error::{AgentFileError, Problem};
 use crate::RuntimeError;
-use crate::journal::{Note, Position, RecordBody};
+use crate::id::SessionId;
+use crate::journal::{Note, Position, Record, RecordBody};
 use crate::mode::AgentMode;
 use crate::ports::{Sandbox, Store, fetch_large};
 use crate::view::JournalView;
@@ -38,16 +39,14 @@ pub async fn recorded_definition(
     let mut recorded = view.created().agent.clone();
     let mut latest = None;
     let mut limit: Option<(Sandbox, Option<AgentMode>)> = None;
-    let records = backstitch_runtime::read_records(store, view.session_id(), Position::START, before);
-    for record in records.await? {
+    let records = defining_records(store, view.session_id(), before).await?;
+    for record in records {
         let is_visible = before.is_some() || visible.iter().any(|range| range.contains(&record.position));
         // A rewind does not change that another user has defined what comes before.
         limit = imported_limit(&record.body).or(limit);
         if let RecordBody::Note(note) = &record.body
             && note.topic == AGENT
         {
-            let mut note = note.clone();
-            fetch_large(store, &mut note).await.map_err(RuntimeError::Store)?;
             let noted = note.data.inline().cloned().unwrap_or_default();
             if is_visible {
                 recorded = noted.clone();
@@ -65,6 +64,58 @@ pub async fn recorded_definition(
         definition.confine(&limit, mode);
     }
     Ok(definition)
+}
+
+/// Returns the records of a session that define its agent or limit it, with their large data.
+pub(crate) async fn defining_records(
+    store: &dyn Store,
+    session: SessionId,
+    before: Option<Position>,
+) -> Result<Vec<Record>, RuntimeError> {
+    let mut records = backstitch_runtime::read_records(store, session, Position::START, before).await?;
+    records.retain(|record| match &record.body {
+        RecordBody::SessionCreated(_) => true,
+        RecordBody::Note(note) => [AGENT, IMPORTED].contains(&&*note.topic),
+        _ => false,
+    });
+    for record in &mut records {
+        if let RecordBody::Note(note) = &mut record.body {
+            fetch_large(store, note).await.map_err(RuntimeError::Store)?;
+        }
+    }
+    Ok(records)
+}
+
+/// Returns whether the records of a session hold a definition that allows more than a user with these limits does, at the head
+/// or at any point that a rewind may go back to. One that cannot be read, as that of a later version, may allow everything.
+/// Notes have their large data.
+pub(crate) fn exceeds(records: &[Record], limit: &Sandbox, mode: AgentMode) -> bool {
+    let mut later: Option<(Sandbox, Option<AgentMode>)> = None;
+    for record in records.iter().rev() {
+        let recorded = match &record.body {
+            RecordBody::SessionCreated(created) if !created.agent.is_null() => created.agent.clone(),
+            RecordBody::Note(note) if note.topic == AGENT => note.data.inline().cloned().unwrap_or_default(),
+            body => {
+                later = later.or_else(|| imported_limit(body));
+                continue;
+            }
+        };
+        let is_wider = match AgentDefinition::from_recorded(&recorded) {
+            Ok(mut definition) => {
+                if let Some((limit, mode)) = &later {
+                    definition.confine(limit, *mode);
+                }
+                let mut confined = definition.clone();
+                confined.confine(limit, Some(mode));
+                confined != definition
+            }
+            Err(_) => later.as_ref() != Some(&(limit.clone(), Some(mode))),
+        };
+        if is_wider {
+            return true;
+        }
+    }
+    false
 }
 
 /// Builds the note that a session was imported by a user with these limits, whose agents have this mode.

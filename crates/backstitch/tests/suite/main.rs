@@ -12,6 +12,7 @@ mod going_back;
 mod guides;
 #[path = "../../../runtime/tests/suite/harness.rs"]
 mod harness;
+mod imports;
 mod looking;
 mod models;
 mod place;

@@ -25,6 +25,7 @@ mod fallbacks;
 mod files;
 mod guard;
 mod help;
+mod imports;
 mod in_place;
 mod instructions;
 mod isolated;

@@ -5,24 +5,27 @@
 //! and the import repeated.
 //!
 //! Another person may have defined the session. So its rules that let calls run without a question are removed, calls that were approved
-//! and have not ended are asked about again, and its sandbox is limited to that of this user.
+//! and have not ended are asked about again, decisions that wait are left out, and its sandbox is limited to that of this user. The records
+//! that say so are written in the transaction that makes a session visible. So no process can open a session with the rights of its author,
+//! whatever becomes of the import afterwards.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use backstitch_runtime::{DirectoryError, WorkspaceSpec, latest_files, resolve_writable};
+use backstitch_runtime::{DirectoryError, Withdrawal, WorkspaceSpec, latest_files, resolve_writable};
 use backstitch_store::Bundle;
 use backstitch_workspace::diff;
 
 use super::blocking;
 use crate::__private::in_place;
-use crate::agent_file::{AgentDefinition, imported_note, recorded_definition};
+use crate::agent_file::{AgentDefinition, defining_records, exceeds, imported_note, recorded_definition};
 use crate::approval::{ApprovalRule, ApprovalVerdict};
 use crate::id::SessionId;
-use crate::journal::WorkspaceRevision;
+use crate::journal::{Batch, Note, WorkspaceRevision};
 use crate::mode::AgentMode;
 use crate::ports::{
     ChangeKind, ClaimMode, ImportChanges, ObjectOverlay, Objects, OpenBundle, OpenError, Progress, Sandbox,
-    SessionRole, TransferProgress, TransferReport, Workspace,
+    SessionRole, TransferOutcome, TransferProgress, TransferReport, Workspace,
 };
 use crate::report::{BundleExport, SessionCopy, SessionImport};
 use crate::stores::{self, StoreAddress};
@@ -75,6 +78,19 @@ impl Default for ImportOptions {
     }
 }
 
+/// What a user allows to sessions of other people.
+struct UserLimits {
+    sandbox: Sandbox,
+    mode: AgentMode,
+}
+
+impl UserLimits {
+    /// Builds the note that limits a session.
+    fn note(&self) -> Note {
+        imported_note(&self.sandbox, self.mode)
+    }
+}
+
 impl Runtime {
     /// Copies a session, with everything that it depends on, to another store. What that has already is not written again.
     pub async fn copy(
@@ -108,7 +124,8 @@ impl Runtime {
     /// Imports a session, with everything that it depends on. What the store has already is not written again. Fails with
     /// [`BundleError::Conflict`](crate::ports::BundleError::Conflict) if it has another session of the same id, with
     /// [`RuntimeError::NoFiles`] if a directory is named for a session without files, and with [`DirectoryError::OtherFiles`] if the
-    /// directory holds anything else. In the last case the session itself was imported.
+    /// directory holds anything else. In the last case, and if the directory cannot be opened or written, the session itself was imported,
+    /// with the limits of this user.
     pub async fn import(
         &self,
         bundle: &SessionBundle,
@@ -121,15 +138,20 @@ impl Runtime {
             Some(directory) => Some(blocking(move || create(&directory)).await?),
             None => None,
         };
-        let changes = ImportChanges::default();
+        let limits = UserLimits { sandbox: options.sandbox, mode: options.mode };
+        let (changes, mut removed) = in_place(|| self.limiting_changes(&bundle.opened, &limits))?;
         let report = self.store.admin.import_bundle(&bundle.opened, &changes, progress).await?;
+        let is_new = |id: &SessionId| {
+            report.sessions.iter().any(|one| one.session == *id && one.outcome != TransferOutcome::Present)
+        };
+        removed.retain(|id, _| is_new(id));
+        let mut rules: Vec<ApprovalRule> = removed.into_values().flatten().collect();
+        rules.extend(self.limit_present(&report, &limits).await?);
         // The session may have been here before, with a directory on this machine.
         let definition = self.agent_of(session).await?;
         if let (Some(directory), Some(definition)) = (directory, definition) {
-            self.give_directory(session, definition, directory).await?;
+            self.give_directory(session, definition, directory, &limits).await?;
         }
-        let rules = self.distrust(&report, &options.sandbox, options.mode).await?;
-        // With the limits of this user.
         let definition = self.agent_of(session).await?;
         let definition = definition.as_ref();
         let model = definition.and_then(|definition| definition.model.as_ref());
@@ -153,37 +175,57 @@ impl Runtime {
         Ok(recorded_definition(&*self.store.store, &view, None).await.ok())
     }
 
-    /// Removes the rules of imported sessions that let calls run without a question, asks again about calls that were approved,
-    /// and limits their rights: another person decided about all of it. That is also done for a session that is here already,
-    /// because an import may have been interrupted before this.
-    async fn distrust(
+    /// Builds the records that limit the sessions of a bundle, and returns them with the rules that they remove. An ancestor has only its
+    /// records before the fork, but it is a session too.
+    fn limiting_changes(
+        &self,
+        bundle: &Bundle,
+        limits: &UserLimits,
+    ) -> Result<(ImportChanges, BTreeMap<SessionId, Vec<ApprovalRule>>), RuntimeError> {
+        let mut changes = ImportChanges { leaves_out_decisions: true, ..ImportChanges::default() };
+        let mut removed = BTreeMap::new();
+        bundle.each_session(|view, records| {
+            let withdrawal = Withdrawal::of(view, self.clock().clone())?;
+            let mut batch = Batch::at(self.clock().now());
+            for record in withdrawal.records {
+                batch.push(record);
+            }
+            if exceeds(records, &limits.sandbox, limits.mode) {
+                batch.push(limits.note());
+            }
+            if !batch.is_empty() {
+                changes.additions.insert(view.session_id(), batch);
+            }
+            removed.insert(view.session_id(), withdrawal.rules);
+            Ok::<_, RuntimeError>(())
+        })?;
+        Ok((changes, removed))
+    }
+
+    /// Limits imported sessions that were here already, and returns the rules that are removed. Another version may have left them without
+    /// limits. Their ancestors may be sessions of this user.
+    async fn limit_present(
         &self,
         report: &TransferReport,
-        limit: &Sandbox,
-        mode: AgentMode,
+        limits: &UserLimits,
     ) -> Result<Vec<ApprovalRule>, RuntimeError> {
         let mut removed = Vec::new();
-        // An ancestor has only its records before the fork, which no process drives.
-        for one in report.sessions.iter().filter(|one| one.role != SessionRole::Ancestor) {
-            let view = self.view(one.session).await?;
-            if view.pending_calls().any(|call| call.approval.is_some()) {
-                self.withdraw_approvals(one.session).await?;
+        let present = report.sessions.iter().filter(|one| one.outcome == TransferOutcome::Present);
+        for one in present.filter(|one| one.role != SessionRole::Ancestor) {
+            let session = one.session;
+            if self.view(session).await?.pending_calls().any(|call| call.approval.is_some()) {
+                self.withdraw_approvals(session).await?;
             }
             let has_rules = {
-                let rules = self.state(one.session).await?.all::<ApprovalRule>()?;
+                let rules = self.state(session).await?.all::<ApprovalRule>()?;
                 rules.iter().any(|rule| rule.verdict == ApprovalVerdict::Allow)
             };
-            let is_wider = self.agent_of(one.session).await?.is_some_and(|definition| {
-                let mut confined = definition.clone();
-                confined.confine(limit, Some(mode));
-                confined != definition
-            });
-            if !has_rules && !is_wider {
-                continue;
+            if has_rules {
+                removed.extend(self.remove_allowing_rules(session).await?);
             }
-            removed.extend(self.remove_allowing_rules(one.session).await?);
-            if is_wider {
-                self.add_note(one.session, imported_note(limit, mode)).await?;
+            let defining = defining_records(&**self.store(), session, None).await?;
+            if exceeds(&defining, &limits.sandbox, limits.mode) {
+                self.add_note(session, limits.note()).await?;
             }
         }
         Ok(removed)
@@ -195,6 +237,7 @@ impl Runtime {
         session: SessionId,
         mut definition: AgentDefinition,
         directory: PathBuf,
+        limits: &UserLimits,
     ) -> Result<(), RuntimeError> {
         if definition.workspace.path.as_ref() == Some(&directory) {
             return Ok(());
@@ -217,6 +260,8 @@ impl Runtime {
             sandbox.write.extend(missing);
             resolve_writable(sandbox);
         }
+        // Of the paths that were missing, too, only those remain that this user allows.
+        definition.confine(&limits.sandbox, Some(limits.mode));
         self.add_note(session, definition.change_note()).await
     }
 }
