@@ -38,13 +38,19 @@ impl Runtime {
     }
 
     /// Like [`fork`](Self::fork), with options: the workspace of the fork, into which the files at the point are restored. A
-    /// directory in or around that of the parent is refused.
+    /// directory in or around that of the parent is refused. By default the fork has the current definition of its parent, with
+    /// the limits of this user if it was imported.
     pub async fn fork_with(
         &self,
         parent: SessionId,
         at: PointSpec,
         mut options: ForkOptions,
     ) -> Result<ForkReport, RuntimeError> {
+        if options.definition.is_none() {
+            // A session whose agent is not defined by data has none.
+            let definition = self.recorded_agent(parent).await.ok();
+            options.definition = definition.map(|definition| definition.to_recorded());
+        }
         let defined = options
             .definition
             .as_ref()

@@ -189,6 +189,10 @@ async fn every_session_of_a_bundle_is_limited() {
         check_asked(&away, session).await;
     }
     assert!(away.verify(&mut |_| {}).await.unwrap().findings.is_empty());
+    // And so are forks of it that this user makes.
+    away.import(&bundle, within(here.path().join("files")), &mut |_| {}).await.unwrap();
+    let again = away.fork(fork, PointSpec::Head).await.unwrap().session;
+    check_limited(&away, again).await;
 }
 
 #[tokio::test]
