@@ -152,6 +152,14 @@ pub(crate) enum Command {
     #[cfg(feature = "mcp")]
     #[command(subcommand, after_help = "Example:\n  backstitch mcp serve --agent tailor.toml")]
     Mcp(programs::mcp::Command),
+    /// Serve sessions over HTTP: look at them, follow them and, with --write, steer them.
+    ///
+    /// Prints the link with which a browser or a program gets in. The token in it is made at each start.
+    #[cfg(feature = "server")]
+    #[command(
+        after_help = "Examples:\n  backstitch serve\n  backstitch serve --listen 0 --write --root ~/projects --agent tailor.toml"
+    )]
+    Serve(programs::server::Serve),
     /// Trust the settings, agent files and store of a project.
     ///
     /// They are trusted as they are now: a file that changes has to be trusted again.
@@ -208,6 +216,8 @@ async fn dispatch(common: &Common, command: Command) -> anyhow::Result<ExitCode>
         Command::Rm(command) => command.run(common).await,
         #[cfg(feature = "mcp")]
         Command::Mcp(command) => command.run(common).await,
+        #[cfg(feature = "server")]
+        Command::Serve(command) => command.run(common).await,
         Command::Trust(command) => command.run(common, open::trusted::subject_of),
     }
 }

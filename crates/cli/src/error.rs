@@ -208,6 +208,12 @@ fn directory_hint(error: &(dyn Error + 'static)) -> Option<String> {
     }
 }
 
+/// Returns the hint of an error, if it has one itself.
+#[cfg(feature = "server")]
+pub(crate) fn hint_of(error: &anyhow::Error) -> Option<String> {
+    error.chain().find_map(known_hint)
+}
+
 /// Returns the hint that an error has itself.
 fn known_hint(error: &(dyn Error + 'static)) -> Option<String> {
     let is_empty = matches!(error.downcast_ref::<FindError>(), Some(FindError::Empty));

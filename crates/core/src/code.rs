@@ -60,6 +60,13 @@ macro_rules! with_error_codes {
             Internal = "internal": "Backstitch contradicts itself.",
             QueryInvalid = "query_invalid": "The SQL of the query is wrong, or does something other than reading.",
             QueryStopped = "query_stopped": "The query needed too much time or memory, and was stopped.",
+            // The server.
+            AccessDenied = "access_denied": "The server does not let the request in.",
+            ServerReadOnly = "server_read_only": "The server only reads, and the request would change something.",
+            BeyondRights = "beyond_rights": "The request asks for more than the person allowed who started the server.",
+            RequestInvalid = "request_invalid": "The server cannot use the request.",
+            NoSuchRoute = "no_such_route": "The server has no such path, or another method for it.",
+            ServerBusy = "server_busy": "The server has no place for the request now.",
             // The store.
             StoreNotFound = "store_not_found": "There is no store where the command looked for one.",
             StoreLocation = "store_location": "The store of this project cannot be kept in its default location.",

@@ -17,6 +17,6 @@ pub use client::{
     ToolListChange, ToolListing,
 };
 pub use server::{
-    AccessToken, ApprovalBy, ApprovalSettings, HostError, HostFuture, HttpAccess, InvalidToken, OpenCalls,
+    AccessToken, ApprovalBy, ApprovalSettings, HostError, HostFuture, AccessRefusal, HttpAccess, InvalidToken, OpenCalls,
     ServeError, ServerHost, StoredSession, ToolOffer, ToolServer,
 };

@@ -6,12 +6,13 @@
 //! - [`program`] finds real programs of others, and scripts models for them;
 //! - [`request_form`] checks requests against the published forms of providers;
 //! - [`fold`] compares views of journals;
-//! - [`mcp`] is a client of MCP over HTTP;
+//! - [`mcp`] is a client of MCP over HTTP, and [`api`] one of the server;
 //! - [`block_on`] runs a future to its end without an async runtime.
 //!
 //! This crate depends only on pure crates, and is used by `tests/` directories and `bench/`, never by
 //! programs of users. It is test code: a failed check panics with the reason.
 
+pub mod api;
 pub mod filesystem;
 pub mod fold;
 pub mod mcp;

@@ -201,6 +201,22 @@ impl HttpAnswer {
         text
     }
 
+    /// Reads the whole body.
+    pub fn bytes(mut self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.body.read_to_end(&mut bytes).expect("the server answers");
+        bytes
+    }
+
+    /// Waits for the next line of the body; `None` at its end, also if the connection breaks off.
+    pub fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        match self.body.read_line(&mut line) {
+            Ok(read) if read > 0 => Some(line.trim_end_matches(['\r', '\n']).to_owned()),
+            _ => None,
+        }
+    }
+
     /// Waits for the next message of the stream, or reads the only one.
     pub fn event(&mut self) -> Value {
         if self.header("content-type").is_some_and(|kind| kind.starts_with("application/json")) {

@@ -162,7 +162,7 @@ fn fork_directory(
     if spec.isolated || spec.path.as_os_str().is_empty() {
         return Ok(Some(spec));
     }
-    let (directory, own) = (resolved(&spec.path)?, resolved(&own)?);
+    let (directory, own) = (resolve_beginning(&spec.path)?, resolve_beginning(&own)?);
     if directory.starts_with(&own) || own.starts_with(&directory) {
         return Err(DirectoryError::Overlaps { directory, own }.into());
     }
@@ -180,14 +180,14 @@ fn beside(own: &Path) -> Result<PathBuf, DirectoryError> {
     free.ok_or_else(|| DirectoryError::NoRoom { own: own.to_owned() })
 }
 
-/// Resolves a path of which possibly only the beginning exists.
-fn resolved(path: &Path) -> Result<PathBuf, RuntimeError> {
+/// Resolves the links of a path of which possibly only the beginning exists. A path that leaves something that does not exist is refused.
+pub fn resolve_beginning(path: &Path) -> Result<PathBuf, RuntimeError> {
     let failed =
         |error: io::Error| RuntimeError::Directory { directory: path.to_owned(), cause: Arc::new(error) };
     let path = std::path::absolute(path).map_err(failed)?;
     match (path.canonicalize(), path.parent(), path.file_name()) {
         (Ok(there), ..) => Ok(there),
-        (Err(_), Some(parent), Some(name)) => Ok(resolved(parent)?.join(name)),
+        (Err(_), Some(parent), Some(name)) => Ok(resolve_beginning(parent)?.join(name)),
         (Err(error), ..) => Err(failed(error)),
     }
 }

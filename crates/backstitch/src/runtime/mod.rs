@@ -28,7 +28,7 @@ use workspace_event::Report;
 
 pub use adapters::check_apart;
 pub use find::{FindError, IdPart};
-pub use history::interrupted_applies;
+pub use history::{interrupted_applies, resolve_beginning};
 pub use look::*;
 pub use store::*;
 pub use workspace_event::WorkspaceEvent;

@@ -52,6 +52,7 @@ impl LiveSession {
                 return refused("its outcome is not in question");
             }
             Decision::Continue if reason.is_none() => return refused("it does not wait for anything"),
+            Decision::Accept => return refused("an answer can be accepted, a call cannot"),
             _ => {}
         }
         let asked = pause.and_then(|pause| pause.subject.clone());

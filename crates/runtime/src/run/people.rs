@@ -6,8 +6,10 @@
 //!
 //! [`Run::deciding`] decides the pauses of a run as they come.
 
+use backstitch_core::approval::{ApprovalRule, ApprovalScope, ApprovalVerdict};
 use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{ApprovalSubject, Decision, PauseReason};
+use backstitch_core::tool::ToolName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -106,6 +108,32 @@ impl Runtime {
         decision: Decision,
         by: Option<String>,
     ) -> Result<DecisionReport> {
+        self.decide_each(session, calls, decision, by, |_| None).await
+    }
+
+    /// Approves calls as [`decide_calls`](Self::decide_calls) does, and adds a rule for each that allows later calls of its tool in
+    /// this session and its sub-agents.
+    pub async fn allow_calls(
+        &self,
+        session: SessionId,
+        calls: &[CallId],
+        by: Option<String>,
+    ) -> Result<DecisionReport> {
+        let rule = |call: &WaitingCall| {
+            let tool = ToolName::new(&call.name).ok()?;
+            Some(ApprovalRule::new(ApprovalVerdict::Allow, ApprovalScope::of_tool(tool)))
+        };
+        self.decide_each(session, calls, Decision::Approve, by, rule).await
+    }
+
+    async fn decide_each(
+        &self,
+        session: SessionId,
+        calls: &[CallId],
+        decision: Decision,
+        by: Option<String>,
+        rule: impl Fn(&WaitingCall) -> Option<ApprovalRule>,
+    ) -> Result<DecisionReport> {
         let waiting = self.waiting_calls(session).await?.into_iter();
         let (chosen, others): (Vec<_>, Vec<_>) = waiting
             .filter(|waiting| waiting.reason == PauseReason::Approval)
@@ -115,11 +143,16 @@ impl Runtime {
         }
         let outcome = match decision {
             Decision::Deny { .. } => ApprovalOutcome::Denied,
-            _ => ApprovalOutcome::Approved,
+            Decision::Approve | Decision::Edit { .. } => ApprovalOutcome::Approved,
+            _ => {
+                let reason = "calls that wait for approval are approved, edited or denied";
+                return Err(RuntimeError::Unresolvable(reason.to_owned()));
+            }
         };
         let (mut decided, mut sent) = (Vec::new(), false);
         for call in chosen {
-            let options = DecideOptions { by: by.clone(), subject: call.subject, ..DecideOptions::default() };
+            let (rule, subject) = (rule(&call), call.subject);
+            let options = DecideOptions { by: by.clone(), rule, subject, ..DecideOptions::default() };
             let state = self.decide_with(call.session, Some(call.call), decision.clone(), options).await?;
             sent |= state != DecisionState::Recorded;
             let (session, id) = (call.session, call.call);

@@ -1,11 +1,12 @@
 //! Lines of a log, and rows of a query.
 
+use backstitch_runtime::describe;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::JsonObject;
-use crate::journal::Position;
+use crate::journal::{Position, Record};
 use crate::ports::SqlValue;
 use crate::report::Version;
 use crate::time::Timestamp;
@@ -42,6 +43,41 @@ pub struct LogLine {
     pub arguments: Option<Value>,
 }
 
+/// A record as it is published when it was appended. Later records may hide it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RecordLine {
+    /// Version of the form.
+    pub v: Version,
+    /// Its position.
+    pub position: Position,
+    /// When it was made.
+    pub at: Timestamp,
+    /// Its kind.
+    pub kind: String,
+    /// Version of the kind's data.
+    pub version: u32,
+    /// Its data, exactly. Large content is named by its object.
+    pub data: Value,
+    /// The line for people; `null` for a record that only programs need. Its wording is not stable.
+    pub text: Option<String>,
+}
+
+impl RecordLine {
+    /// Describes a record.
+    pub fn of(record: &Record) -> Self {
+        let mut stored = serde_json::to_value(record).unwrap_or_default();
+        Self {
+            v: Version,
+            position: record.position,
+            at: record.at,
+            kind: record.body.kind().to_owned(),
+            version: record.version(),
+            data: stored["data"].take(),
+            text: describe(record),
+        }
+    }
+}
+
 /// A row of a query. The command prints each as a line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QueryRow {
@@ -54,11 +90,12 @@ pub struct QueryRow {
 impl QueryRow {
     /// Creates a row. Of columns with the same name, the last one counts.
     pub fn new(columns: &[String], values: &[SqlValue]) -> Self {
-        Self { v: Version, row: columns.iter().cloned().zip(values.iter().map(json)).collect() }
+        Self { v: Version, row: columns.iter().cloned().zip(values.iter().map(sql_json)).collect() }
     }
 }
 
-fn json(value: &SqlValue) -> Value {
+/// Returns the JSON of a value of a row.
+pub(crate) fn sql_json(value: &SqlValue) -> Value {
     match value {
         SqlValue::Null => Value::Null,
         SqlValue::Integer(number) => (*number).into(),

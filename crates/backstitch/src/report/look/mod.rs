@@ -6,6 +6,7 @@ mod changes;
 mod files;
 mod list;
 mod log;
+mod pages;
 mod request;
 mod session;
 mod usage;
@@ -17,7 +18,14 @@ pub use call::{CallAttempt, CallDecision, CallPause, CallReport, CallState, Call
 pub use changes::{ChangesReport, ChangingCall};
 pub use files::{ChangedFile, DiffReport, FileDetail, FileReport, MessageCounts};
 pub use list::{ListOptions, ListedSession, SessionList, UnreadableEntry};
-pub use log::{LogLine, QueryRow};
+pub use log::{LogLine, QueryRow, RecordLine};
+pub(crate) use log::sql_json;
+pub use pages::{
+    ApprovalsPage, CallRow, CallsPage, ChangesPage, DiffPage, FilesPage, ForkEntry, LogPage, PageLimit, PageStart,
+    ParentSession, QueryPage, RequestFailure, RequestRow, RequestsPage, RewindEntry, SessionGraph,
+    SessionOverview, SessionsPage, SliceCount, StatePage, SubAgentEntry, TranscriptEntry, TranscriptPage,
+    WaitingReport, WaitingSession,
+};
 pub use request::{RenderedRequest, RequestError, RequestForm, RequestReport};
 pub use session::{
     CallLine, EvaluationReport, LastStop, PendingDecision, RecordEntry, RequestEntry, SessionParts,

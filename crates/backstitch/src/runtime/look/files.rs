@@ -88,6 +88,18 @@ pub(super) fn changed_files(
     format::diff(objects, from, to)?.into_iter().map(one).collect()
 }
 
+/// Adds the difference of a file's lines.
+pub(super) fn line_diffs(
+    objects: &dyn Objects,
+    (from, to): (Option<WorkspaceRoot>, Option<WorkspaceRoot>),
+    file: &mut ChangedFile,
+) -> Result<(), WorkspaceError> {
+    if let (Some(from), Some(to)) = (from, to) {
+        file.diff = Some(text_diff(objects, from, to, &file.path)?);
+    }
+    Ok(())
+}
+
 /// Returns the unified diff of a file; `None` if it is not text, too large, or has the same content.
 fn text_diff(
     objects: &dyn Objects,
@@ -112,7 +124,7 @@ fn text_diff(
 }
 
 /// Compares the working state at two points, and returns the number of items of each slice that differs.
-fn compared_state(
+pub(super) fn compared_state(
     from: &JournalView,
     to: &JournalView,
 ) -> Result<BTreeMap<String, (usize, usize)>, RuntimeError> {

@@ -93,7 +93,7 @@ impl SessionIndex {
         Ok(self.page(query.with_limit(usize::MAX)).await?.sessions)
     }
 
-    async fn page(&self, query: SessionQuery) -> Result<SessionPage, RuntimeError> {
+    pub(super) async fn page(&self, query: SessionQuery) -> Result<SessionPage, RuntimeError> {
         if self.is_complete() {
             return self.runtime.store.store.query(query).await.map_err(RuntimeError::Store);
         }
@@ -108,7 +108,7 @@ impl SessionIndex {
         self.runtime.count_sessions(query).await
     }
 
-    async fn unreadable(&self) -> Vec<UnreadableEntry> {
+    pub(super) async fn unreadable(&self) -> Vec<UnreadableEntry> {
         let mut unreadable = Vec::new();
         for session in &self.missing {
             if let Err(error) = self.runtime.view(*session).await {

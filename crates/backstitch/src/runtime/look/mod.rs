@@ -11,6 +11,7 @@ mod changes;
 mod files;
 mod list;
 mod log;
+mod pages;
 mod query;
 mod request;
 mod session;
@@ -25,6 +26,7 @@ use crate::view::JournalView;
 pub(super) use changes::{CallEnd, ends_of_calls, listed_ends, roots_around};
 pub use list::SessionIndex;
 pub use log::{LogEntry, LogFilter, SessionLog, cost, is_failure, money};
+pub use pages::{LogPageOptions, SessionsPageOptions, TranscriptStart};
 pub use session::{EvaluationTurns, OpenProgram, SessionAt};
 pub use waiting::pending_decisions;
 

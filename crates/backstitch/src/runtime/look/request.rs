@@ -27,6 +27,17 @@ impl Runtime {
         model: Option<&ModelName>,
     ) -> Result<RenderedRequest, RequestError> {
         let at = self.find_request(view, turn).await?;
+        self.request_at(view, at, model).await
+    }
+
+    /// Renders the request that a record of the session starts again. Nothing is sent. With a model, the request is rendered for that
+    /// one.
+    pub async fn request_at(
+        &self,
+        view: &JournalView,
+        at: Position,
+        model: Option<&ModelName>,
+    ) -> Result<RenderedRequest, RequestError> {
         let store = &*self.store.store;
         let mut definition = recorded_definition(store, view, Some(at)).await?;
         if let Some(model) = model {

@@ -1,6 +1,5 @@
 //! The address of `mcp serve --http`, and the token that its clients send.
 
-use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -12,6 +11,7 @@ use tokio::net::TcpListener;
 use crate::common::quoted;
 use crate::error::{CommandError, ErrorCode};
 use crate::keys;
+use crate::programs::listen;
 use crate::usage::{self, Usage};
 
 #[derive(Args)]
@@ -46,17 +46,9 @@ impl HttpFlags {
     /// Opens the address, if one is given.
     pub(super) async fn open(&self) -> anyhow::Result<Option<OpenAddress>> {
         let Some(given) = &self.http else { return Ok(None) };
-        for host in &self.allow_host {
-            let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:[]".contains(&byte);
-            let has_port = host.rsplit_once(':').is_some() && host.parse::<IpAddr>().is_err();
-            if host.is_empty() || !host.bytes().all(is_name) || has_port {
-                let message =
-                    format!("--allow-host {host:?}: name the host without a port, such as build.example.org");
-                return usage::refuse(message);
-            }
-        }
+        listen::check_hosts(&self.allow_host)?;
         let (token, is_made) = self.token()?;
-        let addresses = resolve_addresses(given).await?;
+        let addresses = listen::resolve("--http", given).await?;
         let foreign = addresses.iter().find(|address| !address.ip().is_loopback());
         if let (Some(foreign), true) = (foreign, self.allow_host.is_empty()) {
             let message = format!(
@@ -71,7 +63,7 @@ impl HttpFlags {
         })?;
         let bound = listener.local_addr().context("the address of the server is not known")?;
         let host = self.allow_host.first().filter(|_| !bound.ip().is_loopback());
-        let host = host.map_or_else(|| shown(bound.ip()), |host| host.parse().map_or(host.clone(), shown));
+        let host = host.map_or_else(|| listen::shown(bound.ip()), |host| host.parse().map_or(host.clone(), listen::shown));
         let access = HttpAccess::new(token.clone());
         let access = self.allow_host.iter().fold(access, |access, host| access.with_host(host));
         let url = format!("http://{host}:{}/mcp", bound.port());
@@ -108,36 +100,6 @@ impl OpenAddress {
             let add = format!("claude mcp add --transport http {} {}", quoted(name), self.url);
             eprintln!("add it to Claude Code: {add} --header {header}");
         }
-    }
-}
-
-/// Resolves `HOST:PORT` or `PORT`.
-async fn resolve_addresses(given: &str) -> anyhow::Result<Vec<SocketAddr>> {
-    if let Ok(port) = given.parse::<u16>() {
-        return Ok(vec![SocketAddr::from(([127, 0, 0, 1], port))]);
-    }
-    let is_pair = given.rsplit_once(':').is_some_and(|(host, port)| {
-        let is_host = !host.is_empty() && (!host.contains(':') || host.starts_with('['));
-        is_host && port.parse::<u16>().is_ok()
-    });
-    if !is_pair {
-        let message = format!("--http {given:?}: write HOST:PORT or PORT, such as 8750 or [::1]:8750");
-        return usage::refuse(message);
-    }
-    let found: Vec<SocketAddr> = tokio::net::lookup_host(given)
-        .await
-        .map_err(|error| Usage(format!("--http {given:?}: the host is not known: {error}")))?
-        .collect();
-    if found.is_empty() {
-        return usage::refuse(format!("--http {given:?}: the host has no address"));
-    }
-    Ok(found)
-}
-
-fn shown(address: IpAddr) -> String {
-    match address {
-        IpAddr::V4(address) => address.to_string(),
-        IpAddr::V6(address) => format!("[{address}]"),
     }
 }
 

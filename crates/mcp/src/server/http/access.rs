@@ -4,7 +4,7 @@
 //! resolves to one. It cannot choose the headers `Host` and `Origin`, so these are checked first. The token comes
 //! next, before any byte of the body is read.
 
-use http::header::{AUTHORIZATION, HOST, ORIGIN};
+use http::header::{AUTHORIZATION, HOST, HeaderName, ORIGIN};
 use http::uri::Authority;
 use http::{HeaderMap, StatusCode, Uri};
 
@@ -23,9 +23,12 @@ pub struct HttpAccess {
 
 /// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub enum AccessRefusal {
+    /// It reaches the server by a name that is not one of its own.
     Host,
+    /// A web page of another origin sends it.
     Origin,
+    /// It has no token, or a wrong one.
     Token,
 }
 
@@ -44,28 +47,33 @@ impl HttpAccess {
     }
 
     /// Checks the head of a request.
-    pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
-        let single = |name| {
-            let mut values = headers.get_all(name).iter();
-            let first = values.next().map(|value| value.to_str().ok());
-            (first, values.next().is_some())
-        };
-        let host = match single(HOST) {
+    pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), AccessRefusal> {
+        self.check_place(uri, headers)?;
+        self.check_token(headers)
+    }
+
+    /// Checks by which name a request reaches the server, and which page sends it.
+    pub fn check_place(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), AccessRefusal> {
+        let host = match single(headers, HOST) {
             (Some(host), false) => host.and_then(|host| host.parse::<Authority>().ok()),
             (None, _) => uri.authority().cloned(),
             (Some(_), true) => None,
         };
-        let Some(host) = host.filter(|host| self.knows(host.host())) else { return Err(Refusal::Host) };
+        let Some(host) = host.filter(|host| self.knows(host.host())) else { return Err(AccessRefusal::Host) };
         // A target with a host of its own counts in place of the header.
         if uri.authority().is_some_and(|target| !target.as_str().eq_ignore_ascii_case(host.as_str())) {
-            return Err(Refusal::Host);
+            return Err(AccessRefusal::Host);
         }
-        match single(ORIGIN) {
-            (None, _) => {}
-            (Some(Some(origin)), false) if is_same_origin(origin, &host) => {}
-            _ => return Err(Refusal::Origin),
+        match single(headers, ORIGIN) {
+            (None, _) => Ok(()),
+            (Some(Some(origin)), false) if is_same_origin(origin, &host) => Ok(()),
+            _ => Err(AccessRefusal::Origin),
         }
-        let sent = match single(AUTHORIZATION) {
+    }
+
+    /// Checks the token of a request.
+    pub fn check_token(&self, headers: &HeaderMap) -> Result<(), AccessRefusal> {
+        let sent = match single(headers, AUTHORIZATION) {
             (Some(Some(sent)), false) => sent.split_once(' '),
             _ => None,
         };
@@ -73,13 +81,20 @@ impl HttpAccess {
             Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") && self.token.is(token.trim()) => {
                 Ok(())
             }
-            _ => Err(Refusal::Token),
+            _ => Err(AccessRefusal::Token),
         }
     }
 
     fn knows(&self, host: &str) -> bool {
         self.hosts.iter().any(|known| known.eq_ignore_ascii_case(host))
     }
+}
+
+/// Returns the first value of a header, if it is text, and whether there are others.
+fn single(headers: &HeaderMap, name: HeaderName) -> (Option<Option<&str>>, bool) {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next().map(|value| value.to_str().ok());
+    (first, values.next().is_some())
 }
 
 /// Whether a page comes from the host and the port that it sends its request to. Another port of the same machine is
@@ -96,15 +111,17 @@ fn is_same_origin(origin: &str, host: &Authority) -> bool {
         && port(origin.port_u16()) == port(host.port_u16())
 }
 
-impl Refusal {
-    pub(super) fn status(self) -> StatusCode {
+impl AccessRefusal {
+    /// Returns the status of the answer.
+    pub fn status(self) -> StatusCode {
         match self {
             Self::Host | Self::Origin => StatusCode::FORBIDDEN,
             Self::Token => StatusCode::UNAUTHORIZED,
         }
     }
 
-    pub(super) fn text(self) -> &'static str {
+    /// Returns the reason, for the client.
+    pub fn text(self) -> &'static str {
         match self {
             Self::Host => "this server is not reached by the name in the header Host",
             Self::Origin => "web pages of other origins may not use this server",
@@ -119,7 +136,7 @@ mod tests {
 
     const GOOD: &str = "Bearer thimble-thimble-7";
 
-    fn checked(headers: &[(&'static str, &'static str)]) -> Result<(), Refusal> {
+    fn checked(headers: &[(&'static str, &'static str)]) -> Result<(), AccessRefusal> {
         let access =
             HttpAccess::new(AccessToken::new("thimble-thimble-7").unwrap()).with_host("Tailor.example");
         let mut map = HeaderMap::new();
@@ -157,7 +174,7 @@ mod tests {
         for host in
             ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "", "a b", "10.0.0.1"]
         {
-            assert_eq!(with("host", host), Err(Refusal::Host), "{host:?}");
+            assert_eq!(with("host", host), Err(AccessRefusal::Host), "{host:?}");
         }
         for origin in [
             "http://evil.example",
@@ -170,15 +187,15 @@ mod tests {
             "https://localhost:80",
             "http://127.0.0.1",
         ] {
-            assert_eq!(with("origin", origin), Err(Refusal::Origin), "{origin:?}");
+            assert_eq!(with("origin", origin), Err(AccessRefusal::Origin), "{origin:?}");
         }
         for token in
             ["", "Bearer", "Bearer ", "thimble-thimble-7", "Basic thimble-thimble-7", "Bearer thimble"]
         {
-            assert_eq!(with("authorization", token), Err(Refusal::Token), "{token:?}");
+            assert_eq!(with("authorization", token), Err(AccessRefusal::Token), "{token:?}");
         }
-        assert_eq!(checked(&[("authorization", GOOD)]), Err(Refusal::Host));
-        assert_eq!(checked(&[("host", "localhost")]), Err(Refusal::Token));
+        assert_eq!(checked(&[("authorization", GOOD)]), Err(AccessRefusal::Host));
+        assert_eq!(checked(&[("host", "localhost")]), Err(AccessRefusal::Token));
         let access = HttpAccess::new(AccessToken::new("thimble-thimble-7").unwrap());
         for (target, is_let_in) in [
             ("http://localhost:8750/mcp", true),
@@ -192,8 +209,8 @@ mod tests {
             assert_eq!(access.check(&target.parse().unwrap(), &headers).is_ok(), is_let_in, "{target}");
         }
         let twice = [("host", "localhost"), ("host", "evil.example"), ("authorization", GOOD)];
-        assert_eq!(checked(&twice), Err(Refusal::Host));
+        assert_eq!(checked(&twice), Err(AccessRefusal::Host));
         let twice = [("host", "localhost"), ("authorization", GOOD), ("authorization", "Bearer other")];
-        assert_eq!(checked(&twice), Err(Refusal::Token));
+        assert_eq!(checked(&twice), Err(AccessRefusal::Token));
     }
 }

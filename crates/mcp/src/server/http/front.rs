@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::handler::SessionHandler;
 use super::super::requests::RunningRequests;
-use super::access::{HttpAccess, Refusal};
+use super::access::{AccessRefusal, HttpAccess};
 use super::clients::KnownClients;
 use super::places::{Places, Stranger};
 
@@ -74,7 +74,7 @@ impl Front {
         if let Err(refusal) = self.access.check(request.uri(), request.headers()) {
             tracing::info!(?refusal, "a request was refused");
             let mut answer = refused(refusal.status(), refusal.text());
-            if refusal == Refusal::Token {
+            if refusal == AccessRefusal::Token {
                 let scheme = HeaderValue::from_static("Bearer realm=\"backstitch\"");
                 answer.headers_mut().insert(WWW_AUTHENTICATE, scheme);
             }

@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub use access::HttpAccess;
+pub use access::{AccessRefusal, HttpAccess};
 pub use token::{AccessToken, InvalidToken};
 
 use super::{ServeError, ToolServer};

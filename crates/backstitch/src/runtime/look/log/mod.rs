@@ -40,6 +40,8 @@ pub struct SessionLog {
     calls: Option<HashSet<CallId>>,
     /// The next record that is read.
     next: Position,
+    /// The record after the last one that is read, unless new ones are waited for.
+    end: Position,
     page: VecDeque<Record>,
     /// New records, once they are waited for.
     events: Option<EventStream>,
@@ -69,6 +71,7 @@ impl Runtime {
             runtime: self.clone(),
             filter,
             visible: head.lineage().visible(head.head()),
+            end: head.head(),
             view: head,
             files: CallFiles::default(),
             calls: None,
@@ -81,11 +84,21 @@ impl Runtime {
 }
 
 impl SessionLog {
+    /// Begins with a record.
+    pub fn start_at(&mut self, position: Position) {
+        (self.next, self.page) = (position, VecDeque::new());
+    }
+
+    /// Ends before a record.
+    pub fn end_at(&mut self, position: Position) {
+        self.end = position.min(self.view.head());
+    }
+
     /// Begins with the last records: the last `limit` of those that are selected.
     pub async fn skip_to_last(&mut self, limit: usize) -> Result<(), RuntimeError> {
         self.find_calls().await?;
-        let (mut end, mut left) = (self.view.head().number(), limit);
-        (self.next, self.page) = (self.view.head(), VecDeque::new());
+        let (mut end, mut left) = (self.end.number(), limit);
+        (self.next, self.page) = (self.end, VecDeque::new());
         while end > 0 && left > 0 {
             let start = end.saturating_sub(PAGE as u64);
             self.next = Position::new(start);
@@ -108,7 +121,7 @@ impl SessionLog {
         self.find_calls().await?;
         loop {
             let Some(record) = self.page.pop_front() else {
-                let end = self.view.head().min(self.next.after(PAGE));
+                let end = self.end.min(self.next.after(PAGE));
                 self.page = self.read(self.next, end).await?.into();
                 match self.page.back() {
                     Some(last) => self.next = last.position.next(),

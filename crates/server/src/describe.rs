@@ -1,0 +1,114 @@
+//! The description of the API (OpenAPI 3.1), built from the table of routes and the types of the reports.
+
+use schemars::generate::SchemaSettings;
+use schemars::{Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+use crate::problem::Problem;
+use crate::routes::routes;
+use crate::table::{Answer, RequestBody, Route};
+
+/// Returns the description of the API.
+pub fn description() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.definitions_path = "/components/schemas".into();
+        settings.meta_schema = None;
+    });
+    let mut generator = settings.for_serialize().into_generator();
+    let problem = generator.subschema_for::<Problem>();
+    let mut paths = Map::new();
+    for route in routes() {
+        let operation = operation(&mut generator, &route, &problem);
+        let at = paths.entry(route.path).or_insert_with(|| json!({}));
+        at[route.method.as_str().to_ascii_lowercase()] = operation;
+    }
+    let schemas = generator.take_definitions(true);
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Backstitch",
+            "version": "1",
+            "description": "Sessions of agents: look at them, follow them and steer them.",
+        },
+        "security": [{ "token": [] }],
+        "paths": paths,
+        "components": {
+            "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
+            "schemas": schemas,
+        },
+    })
+}
+
+fn operation(generator: &mut SchemaGenerator, route: &Route, problem: &Schema) -> Value {
+    let mut operation = json!({
+        "operationId": operation_id(route),
+        "summary": route.about,
+        "responses": {
+            "default": {
+                "description": "The request failed.",
+                "content": { "application/problem+json": { "schema": problem } },
+            },
+        },
+    });
+    let parameters = parameters(route);
+    if !parameters.is_empty() {
+        operation["parameters"] = Value::Array(parameters);
+    }
+    if route.changes() {
+        operation["description"] = "Changes something: refused unless the server was started with `--write`.".into();
+    }
+    let content = match &route.body {
+        None => None,
+        Some(RequestBody::Json(schema)) => {
+            Some(json!({ "application/json": { "schema": schema(generator) } }))
+        }
+        Some(RequestBody::Bytes) => Some(json!({ "application/octet-stream": {} })),
+    };
+    if let Some(content) = content {
+        operation["requestBody"] = json!({ "content": content });
+    }
+    let (status, content) = match &route.answer {
+        Answer::Json(status, schema) => {
+            (status.as_u16(), json!({ "application/json": { "schema": schema(generator) } }))
+        }
+        Answer::Other(kind) => (200, json!({ *kind: {} })),
+    };
+    operation["responses"][status.to_string()] = json!({ "description": route.about, "content": content });
+    if matches!(route.path, "/health" | "/ready") {
+        operation["security"] = json!([]);
+    }
+    operation
+}
+
+/// Returns a name for a route, such as `get_sessions_session_calls`.
+fn operation_id(route: &Route) -> String {
+    let path = route.path.trim_start_matches("/api/v1");
+    let words = path.split(['/', '.']).filter(|word| !word.is_empty());
+    let words = words.map(|word| word.trim_matches(['{', '}']));
+    let method = route.method.as_str().to_ascii_lowercase();
+    std::iter::once(method.as_str()).chain(words).collect::<Vec<_>>().join("_")
+}
+
+/// Describes the parts of the path and the query.
+fn parameters(route: &Route) -> Vec<Value> {
+    let parts = route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    let mut all: Vec<Value> = parts
+        .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }))
+        .collect();
+    let query = (route.query)();
+    let query = query.as_value();
+    let required = query["required"].as_array().cloned().unwrap_or_default();
+    for (name, schema) in query["properties"].as_object().into_iter().flatten() {
+        let mut schema = schema.clone();
+        let about = schema.as_object_mut().and_then(|schema| schema.remove("description"));
+        let mut parameter = json!({ "name": name, "in": "query", "schema": schema });
+        if let Some(about) = about {
+            parameter["description"] = about;
+        }
+        if required.iter().any(|one| one == name) {
+            parameter["required"] = true.into();
+        }
+        all.push(parameter);
+    }
+    all
+}
