@@ -160,6 +160,12 @@ pub(crate) enum Command {
         after_help = "Examples:\n  backstitch serve\n  backstitch serve --listen 0 --write --root ~/projects --agent tailor.toml"
     )]
     Serve(programs::server::Serve),
+    /// Offer an agent to editors that speak the Agent Client Protocol, on standard input and output.
+    /// Each conversation of the editor is a session of the project that it works in: `ls`, `log`, `rewind` and the other
+    /// commands show and change it. After a kill, the editor loads it again.
+    #[cfg(feature = "acp")]
+        after_help = "Examples:\n  backstitch acp --model anthropic:MODEL\n  backstitch acp --agent tailor.toml --mode ask"
+    Acp(Box<programs::acp::Acp>),
     /// Trust the settings, agent files and store of a project.
     ///
     /// They are trusted as they are now: a file that changes has to be trusted again.
@@ -218,6 +224,8 @@ async fn dispatch(common: &Common, command: Command) -> anyhow::Result<ExitCode>
         Command::Mcp(command) => command.run(common).await,
         #[cfg(feature = "server")]
         Command::Serve(command) => command.run(common).await,
+        #[cfg(feature = "acp")]
+        Command::Acp(command) => command.run(common).await,
         Command::Trust(command) => command.run(common, open::trusted::subject_of),
     }
 }

@@ -137,12 +137,16 @@ pub(crate) fn report(common: &Common, error: anyhow::Error, events: bool) -> Exi
         print_event(code, &message);
     }
     print("error:", Role::Failure, &message);
-    let own = error.chain().find_map(known_hint);
-    if let Some(hint) = own.or_else(|| hint(common, code)) {
+    if let Some(hint) = hint_of(common, &error) {
         print("hint:", Role::Accent, &hint);
     }
     print_code(code);
     if is_usage(&error) { ExitCode::from(2) } else { ExitCode::FAILURE }
+}
+
+/// Returns what to do about an error.
+pub(crate) fn hint_of(common: &Common, error: &anyhow::Error) -> Option<String> {
+    error.chain().find_map(known_hint).or_else(|| hint(common, code_of(error)))
 }
 
 /// Prints an error as an event.

@@ -11,7 +11,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Go back", &["rewind", "undo", "redo", "restore", "fork", "apply"]),
     ("Steer", &["approve", "deny", "resolve", "send", "pause", "cancel"]),
     ("Store", &["export", "import", "copy", "backup", "verify", "salvage", "gc", "redact", "rm"]),
-    ("Other programs", &["serve", "guard", "mcp", "lisp"]),
+    ("Other programs", &["serve", "guard", "acp", "mcp", "lisp"]),
     ("Set up", &["init", "config", "trust", "doctor", "completions", "explain", "help"]),
 ];
 

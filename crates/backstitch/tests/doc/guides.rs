@@ -13,6 +13,7 @@ doc_tests! {
     FirstAgentGuide: "../../../../docs/guides/first-agent.md",
     TerminalGuide: "../../../../docs/guides/terminal.md",
     CommandToolsGuide: "../../../../docs/guides/command-tools.md",
+    EditorsGuide: "../../../../docs/guides/editors.md",
     McpGuide: "../../../../docs/guides/mcp.md",
     ClaudeCodeGuide: "../../../../docs/guides/claude-code.md",
     CodexGuide: "../../../../docs/guides/codex.md",

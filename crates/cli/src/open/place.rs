@@ -44,13 +44,17 @@ impl OpenStore {
 
     /// Returns the address of the existing store.
     pub(crate) fn address(common: &Common) -> anyhow::Result<StoreAddress> {
+        Self::address_in(common, &std::env::current_dir()?)
+    }
+
+    /// Returns the address of the existing store of a directory's project.
+    pub(crate) fn address_in(common: &Common, directory: &Path) -> anyhow::Result<StoreAddress> {
         let address = match &common.store {
             Some(address) => address.clone(),
             None => {
-                let here = std::env::current_dir()?;
-                let known = match trusted::store_beside(common, &here)? {
+                let known = match trusted::store_beside(common, directory)? {
                     Some(beside) => Some(beside),
-                    None => stores::of_project(&here).map_err(with_store_hint)?,
+                    None => stores::of_project(directory).map_err(with_store_hint)?,
                 };
                 let known = known.ok_or_else(|| {
                     CommandError::new(ErrorCode::StoreNotFound, "this project has no store yet").with_hint(

@@ -101,6 +101,14 @@ pub(crate) fn subject_of(path: &Path) -> anyhow::Result<Subject> {
     Ok(subject)
 }
 
+/// Returns what is trusted about an MCP server that an editor names: its definition, in the project of a directory.
+#[cfg(feature = "acp")]
+pub(crate) fn of_editor_server(directory: &Path, name: &str, definition: &[u8]) -> Subject {
+    let mut subject = Subject::new(&root_of(directory));
+    subject.add_definition(&format!("MCP server {name} of the editor"), definition);
+    subject
+}
+
 /// Adds the settings of a project, if they are trusted. Returns their file, and whether it is trusted.
 pub(crate) fn add_project(root: &Path, config: &mut Config) -> anyhow::Result<Option<(PathBuf, bool)>> {
     let Some(settings) = ProjectSettings::read(root)? else { return Ok(None) };

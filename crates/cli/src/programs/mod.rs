@@ -1,5 +1,7 @@
-//! Commands for other programs: guards of coding agents, the Model Context Protocol, and the server over HTTP.
+//! Commands for other programs: guards of coding agents, editors, the Model Context Protocol, and the server over HTTP.
 
+#[cfg(feature = "acp")]
+pub(crate) mod acp;
 pub(crate) mod guard;
 #[cfg(feature = "mcp")]
 mod listen;

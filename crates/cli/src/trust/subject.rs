@@ -84,6 +84,12 @@ impl Subject {
         Ok(())
     }
 
+    /// Adds something that is not a file of the project, with its whole definition.
+    #[cfg(feature = "acp")]
+    pub(crate) fn add_definition(&mut self, name: &str, definition: &[u8]) {
+        self.files.insert(name.to_owned(), Digest::of(definition).to_string());
+    }
+
     fn add(&mut self, path: &Path, recorded: String) {
         let resolved = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let name = resolved.strip_prefix(&self.root).unwrap_or(&resolved).to_string_lossy().into_owned();

@@ -1,6 +1,8 @@
 //! Tests that run the real binary of the command.
 #![allow(clippy::unwrap_used, reason = "tests may unwrap, and so may their helpers")]
 
+#[cfg(feature = "acp")]
+mod acp;
 mod agents;
 mod applying;
 mod approvals;

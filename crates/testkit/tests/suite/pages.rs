@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use super::source::{ModuleUses, SourceFile, module_uses, source_files};
 
 /// The crates with a map of their modules.
-const MAPPED: [&str; 10] = [
+const MAPPED: [&str; 11] = [
+    "acp",
     "core",
     "filesystem",
     "repl",

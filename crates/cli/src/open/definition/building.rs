@@ -22,9 +22,18 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// Starts the MCP servers of a new session's definition, and records their tools in it.
 pub(crate) async fn pin_servers(
     common: &Common,
-    mut definition: AgentDefinition,
+    definition: AgentDefinition,
 ) -> anyhow::Result<AgentDefinition> {
     let options = BuildOptions { key: Box::new(keys::key), transport: None };
+    pin_servers_with(common, definition, &options).await
+}
+
+/// Like [`pin_servers`], with other values of variables.
+pub(crate) async fn pin_servers_with(
+    common: &Common,
+    mut definition: AgentDefinition,
+    options: &BuildOptions<'_>,
+) -> anyhow::Result<AgentDefinition> {
     let waiting: Vec<String> = definition
         .mcp_servers()
         .iter()
@@ -32,7 +41,7 @@ pub(crate) async fn pin_servers(
         .map(|server| server.name.clone())
         .collect();
     let notes = {
-        let mut pinning = std::pin::pin!(definition.pin_mcp(&options));
+        let mut pinning = std::pin::pin!(definition.pin_mcp(options));
         tokio::select! {
             biased;
             pinned = &mut pinning => pinned?,

@@ -1,5 +1,7 @@
 //! The definition of a new session: the agent file, the settings and the arguments, in this order.
 
+use std::path::Path;
+
 use anyhow::Context as _;
 use backstitch::agent_file::{AgentDefinition, AgentFileError, AnswerMode, DataDefinition, ToolChoice};
 use backstitch::journal::Effect;
@@ -22,6 +24,12 @@ impl AgentFlags {
         self.definition_for(common, ModelNeed::Required)
     }
 
+    /// Builds the definition of a new session in a directory, which replaces that of the agent file.
+    #[cfg(feature = "acp")]
+    pub(crate) fn definition_in(&self, common: &Common, directory: &Path) -> anyhow::Result<AgentDefinition> {
+        self.definition_within(common, ModelNeed::Required, Some(directory))
+    }
+
     /// Whether the options name a directory.
     #[cfg(feature = "mcp")]
     pub(crate) fn names_workspace(&self) -> bool {
@@ -34,7 +42,16 @@ impl AgentFlags {
         common: &Common,
         model: ModelNeed,
     ) -> anyhow::Result<AgentDefinition> {
-        let directory = match &self.workspace {
+        self.definition_within(common, model, self.workspace.as_deref())
+    }
+
+    fn definition_within(
+        &self,
+        common: &Common,
+        model: ModelNeed,
+        workspace: Option<&Path>,
+    ) -> anyhow::Result<AgentDefinition> {
+        let directory = match workspace {
             Some(directory) => std::path::absolute(directory)?,
             None => std::env::current_dir()?,
         };
@@ -96,8 +113,8 @@ impl AgentFlags {
             };
         }
         rights::apply(&mut definition, &chosen, common, &directory)?;
-        if let Some(directory) = &self.workspace {
-            definition.workspace.path = Some(directory.clone());
+        if let Some(directory) = workspace {
+            definition.workspace.path = Some(directory.to_owned());
         }
         if definition.workspace.path.is_none() && definition.uses_files()? {
             definition.workspace.path = Some(std::env::current_dir()?);
