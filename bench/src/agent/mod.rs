@@ -1,10 +1,11 @@
 //! Agents on a durable store: the cost of a turn, also late in a long session, of resuming after a crash, of
-//! many concurrent sessions, and of requests.
+//! many concurrent sessions, of requests, and how much of a request repeats the one before.
 
 mod crowd;
 mod length;
 mod model;
 mod render;
+mod room;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,6 +37,7 @@ pub(crate) fn run(report: &mut Report) {
             length::run(report).await,
             model::turns(report).await,
             render::run(report).await,
+            room::run(report).await,
         ];
         for error in measured.into_iter().filter_map(Result::err) {
             eprintln!("agent: {error}");

@@ -59,9 +59,9 @@ pub(super) fn agent(provider: Provider, turns: usize, latency: Duration) -> Resu
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Stitch {
+pub(super) struct Stitch {
     /// Which stitch it is.
-    number: u64,
+    pub(super) number: u64,
 }
 
 /// A tool with a trivial handler.
@@ -90,8 +90,7 @@ impl Transport for Answering {
             let number = self.given.fetch_add(1, Ordering::Relaxed);
             let call = (number < self.turns).then_some(number);
             let body = answer(self.provider, call).to_string().into_bytes();
-            let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-            Ok(HttpResponse { status: 200, headers, body: Box::new(Whole(Some(body))) })
+            Ok(response(body))
         })
     }
 }
@@ -114,7 +113,14 @@ impl Body for Whole {
     }
 }
 
-fn answer(provider: Provider, call: Option<usize>) -> Value {
+/// A response with this body.
+pub(super) fn response(body: Vec<u8>) -> HttpResponse {
+    let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+    HttpResponse { status: 200, headers, body: Box::new(Whole(Some(body))) }
+}
+
+/// An answer of a provider, with a call or at the end.
+pub(super) fn answer(provider: Provider, call: Option<usize>) -> Value {
     let text = if call.is_some() { "On we go." } else { "Done." };
     let arguments = json!({ "number": call });
     let id = format!("call_{}", call.unwrap_or_default());

@@ -191,12 +191,12 @@ pub use backstitch_workspace as workspace;
 
 #[doc(inline)]
 pub use backstitch_runtime::{
-    Agent, ApplyDirection, ApplyOptions, ApplyReport, Backoff, DecideOptions, DecisionState, DiscardedEffect,
-    DriveOutcome, Evaluator, EventStream, Fallback, FinalAnswer, ForkOptions, ForkReport, FunctionPolicy,
-    HistoryStep, HumanPolicy, LiveEvent, LiveKind, MainLoop, Mission, OnTruncation, OperationFiles,
-    PointSpec, Price, Prices, ResumeOptions, Retry, RewindOptions, RewindReport, RewindScope, RewoundFiles,
-    RewoundHalf, Run, RuntimeError, SessionEvent, SessionOptions, SubAgent, SystemClock, Tools, WaitingCall,
-    WorkspaceSpec, supervise_if_asked,
+    Agent, ApplyDirection, ApplyOptions, ApplyReport, Backoff, CompactOptions, DecideOptions, DecisionState,
+    DiscardedEffect, DriveOutcome, Evaluator, EventStream, Fallback, FinalAnswer, ForkOptions, ForkReport,
+    FunctionPolicy, HistoryStep, HumanPolicy, LiveEvent, LiveKind, MainLoop, Mission, OnTruncation,
+    OperationFiles, PointSpec, Price, Prices, ResumeOptions, Retry, RewindOptions, RewindReport, RewindScope,
+    RewoundFiles, RewoundHalf, Run, RuntimeError, SessionEvent, SessionOptions, SubAgent, SystemClock, Tools,
+    WaitingCall, WorkspaceSpec, supervise_if_asked,
 };
 
 /// What programs like the command are built from: parts of the runtime that an agent does not need.

@@ -104,6 +104,11 @@ pub(crate) enum Command {
     /// Send a message to a session, also while another process runs it.
     #[command(after_help = "Example:\n  backstitch send 4f2a \"Skip the slow tests\"")]
     Send(people::decide::Send),
+    /// Replace earlier answers of a conversation with a summary, in requests to the model.
+    #[command(
+        after_help = "Examples:\n  backstitch compact 4f2a\n  backstitch compact 4f2a --focus \"the open questions\""
+    )]
+    Compact(people::compact::Compact),
     /// End the current evaluation, also while another process runs it.
     #[command(after_help = "Example:\n  backstitch cancel 4f2a")]
     Cancel(people::decide::Interrupt),
@@ -208,6 +213,7 @@ async fn dispatch(common: &Common, command: Command) -> anyhow::Result<ExitCode>
         Command::Approve(command) => command.run(common).await,
         Command::Deny(command) => command.run(common).await,
         Command::Send(command) => command.run(common).await,
+        Command::Compact(command) => command.run(common).await,
         Command::Cancel(command) => command.cancel(common).await,
         Command::Pause(command) => command.pause(common).await,
         Command::Verify(command) => command.run(common).await,

@@ -9,7 +9,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Work", &["quickstart", "chat", "run", "resume", "ask"]),
     ("Look", &["ls", "log", "show", "diff", "cat", "request", "stats", "query"]),
     ("Go back", &["rewind", "undo", "redo", "restore", "fork", "apply"]),
-    ("Steer", &["approve", "deny", "resolve", "send", "pause", "cancel"]),
+    ("Steer", &["approve", "deny", "resolve", "send", "compact", "pause", "cancel"]),
     ("Store", &["export", "import", "copy", "backup", "verify", "salvage", "gc", "redact", "rm"]),
     ("Other programs", &["serve", "guard", "acp", "mcp", "lisp"]),
     ("Set up", &["init", "config", "trust", "doctor", "completions", "explain", "help"]),

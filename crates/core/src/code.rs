@@ -107,6 +107,7 @@ macro_rules! with_error_codes {
             NothingToUndo = "nothing_to_undo": "There is no rewind or restore to undo.",
             NothingToRedo = "nothing_to_redo": "There is no undone rewind to repeat.",
             NothingToRewind = "nothing_to_rewind": "The session is at that point already.",
+            NothingToCompact = "nothing_to_compact": "There are no answers that a summary could replace.",
             NothingToCancel = "nothing_to_cancel": "There is no open evaluation to cancel.",
             NothingToPause = "nothing_to_pause": "There is no open evaluation to pause.",
             NothingToAccept = "nothing_to_accept": "There is no truncated answer to accept.",

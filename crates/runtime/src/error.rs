@@ -210,6 +210,14 @@ pub enum RuntimeError {
         /// The session.
         session: SessionId,
     },
+    /// A summary of the conversation would replace nothing.
+    #[error("there is nothing to compact in session {session}: {reason}")]
+    NothingToCompact {
+        /// The session.
+        session: SessionId,
+        /// Why there is nothing.
+        reason: String,
+    },
     /// No evaluation is open that could be cancelled.
     #[error("there is nothing to cancel: no evaluation of session {session} is open")]
     NothingToCancel {
@@ -451,6 +459,7 @@ impl RuntimeError {
             Self::NothingToUndo { .. } => ErrorCode::NothingToUndo,
             Self::NothingToRedo { .. } => ErrorCode::NothingToRedo,
             Self::NothingToRewind { .. } => ErrorCode::NothingToRewind,
+            Self::NothingToCompact { .. } => ErrorCode::NothingToCompact,
             Self::NothingToCancel { .. } => ErrorCode::NothingToCancel,
             Self::NothingToPause { .. } => ErrorCode::NothingToPause,
             Self::NothingToAccept { .. } => ErrorCode::NothingToAccept,

@@ -55,7 +55,7 @@ pub use checkpoint::{CheckpointError, CheckpointHandler, FileCheckpointHandler};
 pub use clock::SystemClock;
 pub use content::{arguments_of, readable_message, readable_record, with_content};
 pub use contract::{InvalidSchema, OutputContract};
-pub use driver::{Driver, KeptAttempt, is_saved_piece, load_kept_attempts};
+pub use driver::{CompactReport, Driver, KeptAttempt, is_saved_piece, load_kept_attempts};
 pub use engine::{
     CallAnswer, CallReply, Engine, EngineEnd, EngineEvent, EngineFuture, EnginePoint, EngineResume,
     EngineRun, EngineStart, Engines, ProgramHold,
@@ -104,8 +104,8 @@ pub use process::{
 pub use replay::Replay;
 pub use report::{SentItem, Version};
 pub use run::{
-    ApprovalOutcome, DecideOptions, DecidedCall, DecisionReport, DecisionState, ForkOptions, HistoryStep,
-    ResolutionReport, RewindOptions, Run, SessionHolder,
+    ApprovalOutcome, CompactOptions, DecideOptions, DecidedCall, DecisionReport, DecisionState, ForkOptions,
+    HistoryStep, ResolutionReport, RewindOptions, Run, SessionHolder,
 };
 pub use runner::{CallOutcome, CallRequest, InvalidArguments, ToolRunner, check_arguments};
 pub use runtime::{Runtime, SessionOptions};

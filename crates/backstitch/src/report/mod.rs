@@ -7,9 +7,9 @@ mod look;
 mod store;
 
 pub use backstitch_runtime::{
-    ApplyReport, ApprovalOutcome, DecidedCall, DecisionReport, DiscardedEffect, FileRestoreReport,
-    ForkReport, IndexCheck, ResolutionReport, RestoredChange, RestoredEvent, RestoredFile, RestoredFiles,
-    RewindReport, SentItem, Version,
+    ApplyReport, ApprovalOutcome, CompactReport, DecidedCall, DecisionReport, DiscardedEffect,
+    FileRestoreReport, ForkReport, IndexCheck, ResolutionReport, RestoredChange, RestoredEvent, RestoredFile,
+    RestoredFiles, RewindReport, SentItem, Version,
 };
 pub use look::*;
 pub use store::*;

@@ -13,7 +13,7 @@ use crate::stage::{Stage, as_slices, last_line, scripted};
 const KEY: &str = "hunter2-\"leaked\"-0123456789";
 
 /// Runs a command with a text as its standard input.
-fn reading(stage: &Stage, input: &str, arguments: &[&str]) -> Ran {
+pub(crate) fn reading(stage: &Stage, input: &str, arguments: &[&str]) -> Ran {
     let mut child = stage.command(arguments).stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     // A command that fails at once closes the pipe.

@@ -26,6 +26,7 @@ const COMMANDS: &[&str] = &[
     "approve",
     "deny",
     "send",
+    "compact",
     "cancel",
     "pause",
     "verify",

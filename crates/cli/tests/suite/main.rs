@@ -13,6 +13,7 @@ mod chat;
 mod churn;
 mod command;
 mod command_tools;
+mod compact;
 mod completions;
 mod config;
 mod containment;

@@ -23,7 +23,10 @@ use backstitch_providers::{
     CacheMarks, ModelPolicy, ModelTarget, OpenCalls, Provider, RequestOptions, StructuredOutput,
     ThinkingBudget, UnsupportedMediaPolicy,
 };
-use backstitch_repl::transcript::{Elide, ElideOptions, KeepAll, TranscriptCompression, Trim, TrimOptions};
+use backstitch_repl::transcript::{
+    ConversationOrder, CutOptions, CutPlanner, Elide, ElideOptions, KeepAll, TranscriptCompression, Trim,
+    TrimOptions,
+};
 use backstitch_testkit::request_form::check_form;
 use backstitch_testkit::{fold, sample};
 use proptest::prelude::*;
@@ -88,6 +91,29 @@ fn strategy(variant: usize) -> Box<dyn TranscriptCompression> {
     }
 }
 
+/// What a cut shows of a conversation: without old results, without old answers or with a summary; or the request for
+/// the summary. `None` if this variant has no cut, or there is nothing to leave out.
+fn shown_by_cut(
+    variant: usize,
+    said: &[Arc<InnerMessage>],
+    order: &ConversationOrder,
+) -> Option<Vec<Arc<InnerMessage>>> {
+    let rules = CutOptions { keep_turns: 2, keep_bytes: 16, ..CutOptions::default() }.rules();
+    let planner = CutPlanner::new(said, order, &rules, None)?;
+    let cut = match variant % 11 {
+        3 => planner.fitting(10 + variant as u64)?,
+        6 => planner.summarizing(None, 1, None)?.with_summary("All seams hold."),
+        8 => {
+            return planner
+                .summarizing(None, 1, Some("seams".to_owned()))?
+                .summary_request(said, said, order);
+        }
+        _ => return None,
+    };
+    let head = cut.render_head(said, order);
+    Some(head.messages.into_iter().chain(said[head.count..].iter().cloned()).collect())
+}
+
 struct Checker {
     sampled: Sampled,
     variant: usize,
@@ -149,13 +175,16 @@ impl Checker {
         let id = evaluation.evaluation_id;
         let said = conversation(transcript, followed, id);
         let strategy = strategy(self.variant);
-        let rendered = strategy.render_messages(&said);
-        self.counted.compressed += usize::from(rendered.messages != said);
+        let order = ConversationOrder::new(followed, id);
+        let cut = shown_by_cut(self.variant, &said, &order);
+        let is_cut = cut.is_some();
+        let shown = cut.unwrap_or_else(|| strategy.render_messages(&said).messages);
+        self.counted.compressed += usize::from(shown != said);
         let question = PolicyRequest {
             session_id: view.created().session_id,
             evaluation_id: id,
             turn: evaluation.turns + 1,
-            shown: rendered.messages.into_iter().collect(),
+            shown: shown.into_iter().collect(),
             renderer: Some(strategy.renderer()),
             transcript: transcript.clone(),
             media: self.sampled.media.clone(),
@@ -170,7 +199,11 @@ impl Checker {
         let calls = said.iter().filter_map(|message| message.message.option_call());
         // A strategy may leave out what an ended evaluation left open.
         let most = calls.filter(|call| !answered.contains(&call.invocation_id)).count();
-        let least = if strategy.name() == KeepAll::NAME { most } else { open };
+        let least = match () {
+            () if is_cut && self.variant % 11 == 8 => 0,
+            () if is_cut || strategy.name() != KeepAll::NAME => open,
+            () => most,
+        };
         // Also where the machine would take another action: a request can be inspected anywhere.
         for (provider, policy) in &self.policies {
             let rendered = policy.request(&question);
@@ -241,7 +274,7 @@ fn sample_journals_ask_replay_fork_and_interrupt() {
     let Counted { asked, replayed, forks, interrupted, followed, .. } = counted;
     assert!(asked > 20 && replayed > 20 && forks > 5 && interrupted > 20 && followed > 20, "{counted:?}");
     Checker::new(&sample::every_kind(), 2, 1).check();
-    for variant in [1, 2, 7] {
+    for variant in [1, 2, 3, 6, 7, 8] {
         let counted = Checker::new(&sample::journal(4, 12), 1, variant).check();
         assert!(counted.compressed > 20, "variant {variant}: {counted:?}");
     }

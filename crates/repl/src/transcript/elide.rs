@@ -7,7 +7,7 @@ use backstitch_core::message::{Content, Large, OptionResult};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::{RenderedTranscript, TranscriptHistory, TranscriptStatistics, Weight};
+use super::{RenderedTranscript, TranscriptHistory, TranscriptStatistics, TranscriptStrategy, Weight};
 use crate::compression::{ConfiguredStrategy, Strategy};
 use crate::steps::rounded_old;
 
@@ -43,42 +43,53 @@ impl Default for ElideOptions {
     }
 }
 
-impl ElideOptions {
-    fn elided(&self, message: &InnerMessage, result: &OptionResult) -> InnerMessage {
-        let (id, name, bytes) = (result.invocation_id, &result.option_name, Weight::of_result(message));
-        let mut text = format!("[The result of {name}, {bytes} bytes, is not shown.");
-        if let Some(tool) = &self.recall {
-            text.push_str(&format!(" Call {tool} with call_id \"{id}\" to see it."));
-        } else {
-            text.push_str(&format!(" It is that of call {id}."));
-        }
-        if !result.parts.is_empty() {
-            text.push_str(&format!(" It holds {} parts, media among them.", result.parts.len()));
-        }
-        let content = message.content();
-        let preview: String = content.chars().take(self.preview).collect();
-        if !preview.is_empty() {
-            text.push_str(" It begins: ");
-            text.push_str(&preview);
-            if preview.len() < content.len() {
-                text.push_str("...");
-            }
-        }
-        text.push(']');
-        let mut elided = message.clone();
-        let mut placeholder = result.clone();
-        placeholder.parts.clear();
-        if placeholder.is_error && placeholder.error_message.is_some() {
-            placeholder.error_message = Some(text);
-            placeholder.result = Large::Inline(Json::Null);
-        } else {
-            placeholder.error_message = None;
-            placeholder.result = Large::Inline(Json::String(text));
-        }
-        elided.message.content = Content::OptionResult(placeholder);
-        elided
+/// Returns a message with a placeholder for its result, which names the call and how to see the result.
+pub(super) fn placeholder(
+    message: &InnerMessage,
+    result: &OptionResult,
+    preview: usize,
+    recall: Option<&str>,
+) -> InnerMessage {
+    let (id, name, bytes) = (result.invocation_id, &result.option_name, Weight::of_result(message));
+    let mut text = format!("[The result of {name}, {bytes} bytes, is not shown.");
+    if let Some(tool) = recall {
+        text.push_str(&format!(" Call {tool} with call_id \"{id}\" to see it."));
+    } else {
+        text.push_str(&format!(" It is that of call {id}."));
     }
+    if !result.parts.is_empty() {
+        text.push_str(&format!(" It holds {} parts, media among them.", result.parts.len()));
+    }
+    let content = message.content();
+    let preview: String = content.chars().take(preview).collect();
+    if !preview.is_empty() {
+        text.push_str(" It begins: ");
+        text.push_str(&preview);
+        if preview.len() < content.len() {
+            text.push_str("...");
+        }
+    }
+    text.push(']');
+    let mut elided = message.clone();
+    let mut placeholder = result.clone();
+    placeholder.parts.clear();
+    if placeholder.is_error && placeholder.error_message.is_some() {
+        placeholder.error_message = Some(text);
+        placeholder.result = Large::Inline(Json::Null);
+    } else {
+        placeholder.error_message = None;
+        placeholder.result = Large::Inline(Json::String(text));
+    }
+    elided.message.content = Content::OptionResult(placeholder);
+    elided
 }
+
+/// Returns a message with a placeholder, unless that is not shorter than the result.
+pub(super) fn shorter(elided: InnerMessage, message: &InnerMessage) -> Option<InnerMessage> {
+    (Weight::of_result(&elided) < Weight::of_result(message)).then_some(elided)
+}
+
+impl TranscriptStrategy for ElideOptions {}
 
 impl Strategy for ElideOptions {
     const NAME: &'static str = "elide";
@@ -99,11 +110,8 @@ impl Strategy for ElideOptions {
         let mut count = 0;
         let rendered = history.messages().map(|message| match message.message.option_result() {
             Some(result) if Weight::of_result(message) > self.keep_bytes && is_old(message) => {
-                let elided = self.elided(message, result);
-                // A placeholder that is not shorter than the result is useless.
-                if Weight::of_result(&elided) >= Weight::of_result(message) {
-                    return message.clone();
-                }
+                let elided = placeholder(message, result, self.preview, self.recall.as_deref());
+                let Some(elided) = shorter(elided, message) else { return message.clone() };
                 count += 1;
                 Arc::new(elided)
             }

@@ -18,16 +18,23 @@
 //! |---|---|
 //! | [`Trim`] | the oldest answers, with their calls and results |
 //! | [`Elide`] | the text of old and large results, which can be recalled |
+//! | [`CutStrategy`] | the text of old results, then old answers, at recorded [cuts](Cut) that stay |
+//! | [`SummaryStrategy`] | old answers, in whose place a summary is shown, at recorded [cuts](Cut) |
 //! | [`KeepAll`] | nothing |
 //!
 //! Due to the rules of providers, an elided result still answers its call, with the same id and name, at the
 //! same place, so that every pair is complete; and the arguments of calls are never shortened, because they
 //! are part of the raw payload that is sent back to the provider that signed it.
 
+mod cut;
 mod elide;
+mod head;
 mod history;
 mod machine;
+mod plan;
+mod recorded;
 mod statistics;
+mod summary;
 mod trim;
 mod weight;
 
@@ -38,10 +45,15 @@ use backstitch_core::journal::InnerMessage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
+pub use cut::{ConversationOrder, ConversationPoint, Cut, CutSummary, LatestCuts};
 pub use elide::{Elide, ElideOptions};
+pub use head::CutHead;
 pub use history::TranscriptHistory;
 pub use machine::CompressedMachines;
+pub use plan::{CutPlanner, CutRules, SummaryRules};
+pub use recorded::{CutOptions, CutStrategy, SummaryOptions, SummaryStrategy};
 pub use statistics::TranscriptStatistics;
+pub use summary::summary_text;
 pub use trim::{Trim, TrimOptions};
 pub(crate) use weight::Weight;
 
@@ -78,6 +90,11 @@ pub trait TranscriptCompression: fmt::Debug + Send + Sync {
     /// Identifies the renderer of a request: name, version and a digest of the options.
     fn renderer(&self) -> String;
 
+    /// The rules of the cuts that it records in the session, if it does so.
+    fn cut_rules(&self) -> Option<CutRules> {
+        None
+    }
+
     /// Renders the messages of the next request.
     fn render(&self, history: &TranscriptHistory) -> RenderedTranscript;
 
@@ -87,10 +104,17 @@ pub trait TranscriptCompression: fmt::Debug + Send + Sync {
     }
 }
 
-impl<O> TranscriptCompression for ConfiguredStrategy<O>
-where
-    O: for<'a> Strategy<History<'a> = &'a TranscriptHistory, Rendered = RenderedTranscript>,
+/// A strategy for transcripts, as a function of its options.
+pub trait TranscriptStrategy:
+    for<'a> Strategy<History<'a> = &'a TranscriptHistory, Rendered = RenderedTranscript>
 {
+    /// The rules of the cuts that it records in the session, if it does so.
+    fn cut_rules(&self) -> Option<CutRules> {
+        None
+    }
+}
+
+impl<O: TranscriptStrategy> TranscriptCompression for ConfiguredStrategy<O> {
     fn name(&self) -> &'static str {
         O::NAME
     }
@@ -101,6 +125,10 @@ where
 
     fn renderer(&self) -> String {
         self.renderer_name()
+    }
+
+    fn cut_rules(&self) -> Option<CutRules> {
+        self.options().cut_rules()
     }
 
     fn render(&self, history: &TranscriptHistory) -> RenderedTranscript {
@@ -128,12 +156,16 @@ impl Strategy for KeepOptions {
     }
 }
 
+impl TranscriptStrategy for KeepOptions {}
+
 impl Registry<dyn TranscriptCompression> {
-    /// The built-in strategies: `trim`, which is the default, `elide` and `none`.
+    /// The built-in strategies: `trim`, which is the default, `elide`, `cut`, `summary` and `none`.
     pub fn standard() -> Self {
         Self::new(Trim::NAME, KeepAll::NAME)
             .with(Trim::NAME, |given| Ok(Arc::new(Trim::read(given)?)))
             .with(Elide::NAME, |given| Ok(Arc::new(Elide::read(given)?)))
+            .with(CutStrategy::NAME, |given| Ok(Arc::new(CutStrategy::read(given)?)))
+            .with(SummaryStrategy::NAME, |given| Ok(Arc::new(SummaryStrategy::read(given)?)))
             .with(KeepAll::NAME, |given| Ok(Arc::new(KeepAll::read(given)?)))
     }
 }

@@ -7,7 +7,7 @@ use backstitch_core::message::{Content, Part};
 use serde::{Deserialize, Serialize};
 
 use super::history::Block;
-use super::{RenderedTranscript, TranscriptHistory, TranscriptStatistics, Weight};
+use super::{RenderedTranscript, TranscriptHistory, TranscriptStatistics, TranscriptStrategy, Weight};
 use crate::compression::{ConfiguredStrategy, Strategy};
 use crate::steps::{first, rounded_cut};
 
@@ -53,6 +53,8 @@ impl TrimOptions {
         cut
     }
 }
+
+impl TranscriptStrategy for TrimOptions {}
 
 impl Strategy for TrimOptions {
     const NAME: &'static str = "trim";

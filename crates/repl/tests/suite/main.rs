@@ -3,6 +3,7 @@
 
 mod coalesced;
 mod configuration;
+mod cuts;
 mod defaults;
 mod extraction;
 mod golden;

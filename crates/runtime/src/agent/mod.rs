@@ -24,7 +24,8 @@ use backstitch_core::secrets::Secrets;
 use backstitch_core::session::Session;
 use backstitch_core::tool::ToolSpec;
 use backstitch_repl::LispOptions;
-use backstitch_repl::transcript::{CompressedMachines, KeepAll, TranscriptCompression};
+use backstitch_repl::recall::TOOL_NAME;
+use backstitch_repl::transcript::{CompressedMachines, CutOptions, CutRules, KeepAll, TranscriptCompression};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -262,10 +263,10 @@ impl Agent {
     pub(crate) fn machines(&self) -> Arc<dyn MachineFactory> {
         let machinery = self.machinery.clone().unwrap_or_else(|| Arc::new(self.loops));
         match &self.compression {
-            Some(strategy) if strategy.name() != KeepAll::NAME => {
+            Some(strategy) if strategy.name() != KeepAll::NAME && strategy.cut_rules().is_none() => {
                 Arc::new(CompressedMachines::new(machinery, strategy.clone()))
             }
-            // An uncompressed conversation is cached between requests, and needs no renderer.
+            // A conversation without compression or with recorded cuts is cached between requests, and needs no renderer.
             _ => machinery,
         }
     }
@@ -276,6 +277,16 @@ impl Agent {
             .as_ref()
             .filter(|strategy| strategy.name() == KeepAll::NAME)
             .map(|keep| keep.renderer())
+    }
+
+    /// Returns the rules by which a conversation is cut that has used up its room.
+    pub(crate) fn cut_rules(&self) -> CutRules {
+        let own = self.compression.as_ref().and_then(|strategy| strategy.cut_rules());
+        let mut rules = own.unwrap_or_else(|| CutOptions::default().rules());
+        if rules.recall.is_none() && self.tools.get(TOOL_NAME).is_some() {
+            rules.recall = Some(TOOL_NAME.to_owned());
+        }
+        rules
     }
 
     pub(crate) fn set_up_session(&self, session: &mut Session) {

@@ -27,11 +27,11 @@ use super::arriving::{ArrivingAnswer, PartialAnswer};
 use super::content::Content;
 use super::drive::{LoopStep, millis};
 use super::fit::{MOST_CORRECTIONS, MOST_SHORTENINGS, fitted, is_refused, is_too_long, limit, refusals};
-use super::hydrate::{ShownConversation, media_in};
+use super::hydrate::media_in;
 use super::inbox::Inbox;
 use super::kept::KeptAttempt;
 use super::pause::Pauses;
-use super::question::{answers_left, without_silent};
+use super::question::{QuestionState, RequestPurpose, answers_left, without_silent};
 use crate::agent::Agent;
 use crate::error::{Result, RuntimeError};
 use crate::events::LiveKind;
@@ -128,15 +128,18 @@ impl Asker {
         machine: &mut dyn Machine,
         refused: Option<(PolicyError, Vec<Option<Digest>>)>,
     ) -> Result<LoopStep, AskError> {
-        let (answers_left, agent) = {
-            let view = &self.live.view().await;
-            let agent = match self.agent.answering(view, evaluation) {
-                Cow::Borrowed(_) => self.agent.clone(),
-                Cow::Owned(agent) => Arc::new(agent),
-            };
-            (answers_left(view, evaluation), agent)
+        let answers_left = answers_left(&*self.live.view().await, evaluation);
+        let shown = machine.show(answers_left);
+        if shown.is_none()
+            && let Some(step) = boxed(|| self.make_room(evaluation)).await?
+        {
+            return Ok(step);
+        }
+        let agent = match self.agent.answering(&*self.live.view().await, evaluation) {
+            Cow::Borrowed(_) => self.agent.clone(),
+            Cow::Owned(agent) => Arc::new(agent),
         };
-        let (question, left_out) = self.question(&agent, evaluation, machine.show(answers_left)).await?;
+        let (question, left_out) = self.question(&agent, evaluation, shown).await?;
         let turn = question.turn;
         let mut info = agent.policy.describe(&question);
         if let Some((error, digests)) = refused
@@ -149,7 +152,7 @@ impl Asker {
         info.estimate = self.agent.prices.priced(info.estimate, &info.provider, &info.model);
         let (described, digest) = ((info.provider.clone(), info.model.clone()), info.digest);
         let estimate = info.estimate;
-        let reservation = match self.announce(evaluation, turn, &info).await? {
+        let reservation = match self.announce(evaluation, turn, &info, Amounts::ONE_TURN).await? {
             Ok(reservation) => reservation,
             Err(exceeded) => {
                 return Ok(self.pauses.pause_for(evaluation, PauseReason::Budget, exceeded).await?);
@@ -210,11 +213,7 @@ impl Asker {
                 }
             }
             AskOutcome::OutOfBudget(exceeded) => {
-                if let Some(reservation) = reservation {
-                    // What its attempts cost is charged already.
-                    let settled = BudgetCharged::new(Some(reservation.id), Amounts::ZERO);
-                    self.live.record_when(vec![settled.into()], Durable::WithNext).await?;
-                }
+                self.settle(reservation).await?;
                 Ok(self.pauses.pause_for(evaluation, PauseReason::Budget, exceeded).await?)
             }
             AskOutcome::Pauses(reason, detail) => {
@@ -226,6 +225,17 @@ impl Asker {
         }
     }
 
+    /// Returns the state before the next request.
+    pub(super) async fn question_state(&self, evaluation: EvaluationId) -> Result<QuestionState> {
+        let (transcript, session, view) = {
+            let state = self.live.state().await;
+            state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
+            (state.view.transcript()?, state.session.clone(), state.view.clone())
+        };
+        let transcript = self.content.hydrated.transcript(self.content.held(), transcript).await?;
+        Ok(QuestionState { view, session, transcript })
+    }
+
     /// Builds the request. Also returns what it leaves out of the conversation.
     async fn question(
         &self,
@@ -233,32 +243,23 @@ impl Asker {
         evaluation: EvaluationId,
         shown: Option<VisibleHistory>,
     ) -> Result<(PolicyRequest, Vec<String>)> {
-        let (transcript, session, turns, view) = {
-            let state = self.live.state().await;
-            let known = state.view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
-            let view = state.view.clone();
-            (view.transcript()?, state.session.clone(), known.turns, view)
-        };
-        let transcript = self.content.hydrated.transcript(self.content.held(), transcript).await?;
-        let (mut shown, objects, bytes) = match shown {
+        let state = self.question_state(evaluation).await?;
+        let (mut shown, objects) = match shown {
             Some(shown) => {
                 let messages = without_silent(shown.messages);
-                let objects = media_in(&messages);
-                (VisibleHistory { messages, ..shown }, objects, None)
+                let shown = fitted(VisibleHistory { messages, ..shown }, limit(agent, &state.view));
+                let objects = media_in(&shown.messages);
+                (shown, objects)
             }
             // An uncompressed conversation is cached between requests.
             None => {
-                let followed = || view.followed(evaluation);
-                let ShownConversation { messages, media, bytes } =
-                    self.content.hydrated.conversation(&transcript, evaluation, followed);
-                let shown =
-                    VisibleHistory { messages, renderer: agent.renderer(), ..VisibleHistory::default() };
-                (shown, media, Some(bytes))
+                let room = state.room(agent, evaluation, &self.content.hydrated, None)?;
+                (room.visible(), room.media())
             }
         };
-        shown = fitted(shown, bytes, limit(agent, &view));
+        let left_out = std::mem::take(&mut shown.left_out);
         let media = self.content.hydrated.media(self.content.held(), objects).await?;
-        let (live, turn, arriving) = (self.live.clone(), turns + 1, self.arriving.clone());
+        let (live, turn, arriving) = (self.live.clone(), state.turn(evaluation)?, self.arriving.clone());
         arriving.start(turn).await;
         let deltas = Deltas::new(move |delta| {
             arriving.add(&delta);
@@ -268,35 +269,24 @@ impl Asker {
                 Delta::Call(_) => return,
             });
         });
-        let question = PolicyRequest {
-            session_id: self.live.id(),
-            evaluation_id: evaluation,
-            turn,
-            shown: shown.messages,
-            renderer: shown.renderer,
-            transcript,
-            media,
-            options: if shown.tools_in_text { Arc::default() } else { agent.options() },
-            output: agent.output.as_ref().map(|contract| contract.wire.clone()),
-            refusals: refusals(agent, &view),
-            deltas,
-            session,
-        };
-        Ok((question, shown.left_out))
+        let question = state.request(agent, evaluation, shown, media, deltas, RequestPurpose::Answer)?;
+        Ok((question, left_out))
     }
 
-    /// Records that a request is about to be sent. The inner error names the limit that it would exceed.
-    async fn announce(
+    /// Records that a request is about to be sent, which costs `turns` besides its estimate. The inner error names the limit
+    /// that it would exceed.
+    pub(super) async fn announce(
         &self,
         evaluation: EvaluationId,
         turn: u64,
         info: &RequestInfo,
+        turns: Amounts,
     ) -> Result<Result<Option<Reservation>, String>> {
         self.live
             .commit(|commit| {
                 let view = commit.view();
                 let known = view.evaluation(evaluation).ok_or(RuntimeError::NoEvaluation { evaluation })?;
-                let estimate = info.estimate.plus(Amounts::ONE_TURN);
+                let estimate = info.estimate.plus(turns);
                 if let Some(limits) = known.budget {
                     // Some budget has to be left, whatever the estimate is.
                     let least = estimate.plus(Amounts { input_tokens: 1, ..Amounts::ZERO });
@@ -326,7 +316,7 @@ impl Asker {
             .await
     }
 
-    async fn ask_or_stop(
+    pub(super) async fn ask_or_stop(
         &self,
         agent: &Agent,
         evaluation: EvaluationId,
@@ -390,7 +380,7 @@ impl Asker {
 
     /// Keeps what has arrived of an answer whose request is repeated later, and charges its estimated cost in place of the
     /// reservation. If nothing has arrived, the reservation stays.
-    async fn keep_unfinished(
+    pub(super) async fn keep_unfinished(
         &self,
         partial: PartialAnswer,
         evaluation: EvaluationId,
@@ -408,6 +398,13 @@ impl Asker {
         let note = partial.note(evaluation, true).map(Into::into);
         let records = note.into_iter().chain(charged).collect();
         self.live.record_when(records, Durable::WithNext).await
+    }
+
+    /// Ends the reservation of a request whose attempts are charged already, or cost nothing.
+    pub(super) async fn settle(&self, reservation: Option<Reservation>) -> Result<()> {
+        let Some(reservation) = reservation else { return Ok(()) };
+        let settled = BudgetCharged::new(Some(reservation.id), Amounts::ZERO);
+        self.live.record_when(vec![settled.into()], Durable::WithNext).await
     }
 
     /// Whether the last attempt failed at a cost that is known or estimated, and so is charged by itself.

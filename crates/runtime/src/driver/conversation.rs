@@ -13,7 +13,7 @@ use backstitch_core::machine::{TurnState, conversation};
 use backstitch_core::object::ObjectId;
 use backstitch_core::session::Items;
 use backstitch_core::view::Transcript;
-use backstitch_repl::transcript::estimated_bytes;
+use backstitch_repl::transcript::{ConversationOrder, Cut, estimated_bytes};
 
 use super::arriving::with_mark;
 use super::hydrate::media_of;
@@ -34,6 +34,38 @@ pub(super) struct Conversation {
     pub(super) media: Vec<ObjectId>,
     /// The estimated size of the messages in a request.
     pub(super) bytes: u64,
+    /// The order of its messages.
+    pub(super) order: ConversationOrder,
+    /// What the latest cut shows of it.
+    cut: Option<CutConversation>,
+}
+
+/// A conversation as a cut shows it. Messages after the cut are appended, so that a request costs what is new.
+struct CutConversation {
+    cut: Arc<Cut>,
+    /// How many messages of the conversation were examined.
+    examined: usize,
+    shown: ShownConversation,
+}
+
+/// The messages of a conversation for a request.
+#[derive(Clone, Default)]
+pub(super) struct ShownConversation {
+    pub(super) messages: Items<InnerMessage>,
+    /// The objects that hold its media.
+    pub(super) media: Vec<ObjectId>,
+    /// The estimated size of the messages.
+    pub(super) bytes: u64,
+    /// Descriptions of what is left out, a line each.
+    pub(super) left_out: Vec<String>,
+}
+
+impl ShownConversation {
+    fn push(&mut self, message: Arc<InnerMessage>) {
+        self.media.extend(media_of(&message.message));
+        self.bytes += estimated_bytes(std::iter::once(&message));
+        self.messages.extend([message]);
+    }
 }
 
 /// A turn of any evaluation of the conversation.
@@ -56,13 +88,35 @@ impl Conversation {
                 return;
             }
         }
+        let followed = followed();
         *self = Self {
             evaluation: Some(evaluation),
             examined: own.len(),
             last: own.latest().cloned(),
+            order: ConversationOrder::new(&followed, evaluation),
             ..Self::default()
         };
-        self.add(conversation(transcript, &followed(), evaluation));
+        self.add(conversation(transcript, &followed, evaluation));
+    }
+
+    /// Returns the whole conversation, or what a cut shows of it.
+    pub(super) fn shown_by(&mut self, cut: Option<&Arc<Cut>>) -> ShownConversation {
+        let Some(cut) = cut.filter(|cut| cut.leaves_out()) else {
+            let (messages, media, bytes) = (self.shown.clone(), self.media.clone(), self.bytes);
+            return ShownConversation { messages, media, bytes, left_out: Vec::new() };
+        };
+        let known = self.cut.take().filter(|known| known.cut == *cut);
+        let mut known = known.unwrap_or_else(|| {
+            let head = cut.render_head(self.shown.iter(), &self.order);
+            let mut shown = ShownConversation { left_out: head.left_out(), ..ShownConversation::default() };
+            head.messages.into_iter().for_each(|message| shown.push(message));
+            CutConversation { cut: cut.clone(), examined: head.count, shown }
+        });
+        while let Some(message) = self.shown.get(known.examined) {
+            known.shown.push(message.clone());
+            known.examined += 1;
+        }
+        self.cut.insert(known).shown.clone()
     }
 
     /// Appends messages. Returns false, and appends nothing, if an answer that was left out as silent turns

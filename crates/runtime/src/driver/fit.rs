@@ -1,7 +1,8 @@
-//! Fitting a conversation into the context window of a model.
+//! The limits of conversations in requests, and the strategies that keep them without a record.
 //!
-//! A conversation that is estimated to take more than three quarters of the window is shown without the text
-//! of its older results, then without those of all but the last two answers, and then without its oldest
+//! A conversation may take three quarters of the window of its model. One without a strategy of its own is
+//! [cut](super::room) at that limit. A strategy that shortens it for each request anew, and requests of older
+//! sessions, leave out the text of older results, then that of all but the last two answers, and then the oldest
 //! answers. The newest answer and all messages of users stay.
 //!
 //! A request that the provider refused for its length sets a limit for its model too: three quarters of the
@@ -34,7 +35,7 @@ pub(super) const MOST_CORRECTIONS: usize = 6;
 const LONG_REQUEST: u64 = 16 * 1024;
 
 /// Bytes of a request or a message for each token, by an estimate.
-const BYTES_PER_TOKEN: u64 = 4;
+pub(super) const BYTES_PER_TOKEN: u64 = 4;
 
 /// Whether an error of a policy means that the request was too long.
 pub(super) fn is_too_long(kind: &str) -> bool {
@@ -102,12 +103,15 @@ fn limit_after(request: &Request, before: Option<&Request>, after: Option<&Reque
     (is_first && length >= LONG_REQUEST && !after.is_some_and(is_unexplained)).then_some(tokens / 2)
 }
 
-/// Shortens a conversation that exceeds a limit, and describes what it leaves out. `bytes` is the estimated size of its
-/// messages, if that is known already.
-pub(super) fn fitted(shown: VisibleHistory, bytes: Option<u64>, limit: Option<u64>) -> VisibleHistory {
+/// Whether a request was shortened without a recorded cut, as by older versions.
+pub(super) fn is_shortened_anew(renderer: Option<&str>) -> bool {
+    renderer.is_some_and(|renderer| renderer.contains(&format!("{}/", Elide::NAME)))
+}
+
+/// Shortens a conversation that exceeds a limit, and describes what it leaves out.
+pub(super) fn fitted(shown: VisibleHistory, limit: Option<u64>) -> VisibleHistory {
     let Some(limit) = limit else { return shown };
-    let fits =
-        || bytes.unwrap_or_else(|| estimated_bytes(shown.messages.iter())).div_ceil(BYTES_PER_TOKEN) <= limit;
+    let fits = || estimated_bytes(shown.messages.iter()).div_ceil(BYTES_PER_TOKEN) <= limit;
     // Tools in the text of a message belong to an agent that answers with programs, which shows a summary.
     if shown.tools_in_text || fits() {
         return shown;

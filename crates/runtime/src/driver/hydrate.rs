@@ -5,7 +5,7 @@
 //! is cached.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use backstitch_core::id::{EvaluationId, MessageId};
 use backstitch_core::journal::{InnerMessage, LargeRecord};
@@ -44,15 +44,6 @@ impl CachedTranscript {
         let there = self.transcript.all().len().checked_sub(1).and_then(|place| given.get(place));
         there.is_some_and(|there| Arc::ptr_eq(there, last))
     }
-}
-
-/// The messages of a conversation for a request.
-pub(super) struct ShownConversation {
-    pub(super) messages: Items<InnerMessage>,
-    /// The objects that hold its media.
-    pub(super) media: Vec<ObjectId>,
-    /// The estimated size of the messages.
-    pub(super) bytes: u64,
 }
 
 /// The place to read objects from.
@@ -127,17 +118,17 @@ impl ContentCache {
         Ok(whole)
     }
 
-    /// Returns the visible messages of a conversation that ends with an evaluation, and the objects that hold
-    /// its media. Messages that were examined last time are not examined again.
+    /// Returns the visible messages of a conversation that ends with an evaluation. Messages that were examined last time are
+    /// not examined again.
     pub(super) fn conversation(
         &self,
         transcript: &Transcript,
         evaluation: EvaluationId,
         followed: impl FnOnce() -> Vec<EvaluationId>,
-    ) -> ShownConversation {
+    ) -> MutexGuard<'_, Conversation> {
         let mut known = self.conversation.lock().unwrap_or_else(PoisonError::into_inner);
         known.grow(transcript, evaluation, followed);
-        ShownConversation { messages: known.shown.clone(), media: known.media.clone(), bytes: known.bytes }
+        known
     }
 
     /// Returns the bytes of these objects. Objects that the store does not have are left out, and reported

@@ -8,6 +8,7 @@
 mod arriving;
 mod ask;
 mod calls;
+mod compact;
 mod compensate;
 mod content;
 mod conversation;
@@ -27,7 +28,9 @@ mod pause;
 mod question;
 mod recover;
 mod retry;
+mod room;
 mod start;
+mod summarize;
 mod supersede;
 
 use std::sync::{Arc, Mutex};
@@ -35,6 +38,7 @@ use std::sync::{Arc, Mutex};
 use backstitch_core::journal::StopReason;
 use tokio_util::sync::CancellationToken;
 
+pub use compact::CompactReport;
 pub(crate) use engine::{ForeignLoop, StopRequest};
 pub use kept::{KeptAttempt, is_saved_piece, load_kept_attempts};
 pub use outside::{ApprovalQuestion, ApproverDecision};

@@ -63,7 +63,7 @@ impl Evaluator {
             _ => self.render_prompt_at(prompt, store, known.started, clock.clone()).await?,
         };
         let agent = self.agent.clone().rendered_prompt(prompt, rendered)?;
-        let question = question_before(&agent, store, &view, evaluation, clock).await?;
+        let question = question_before(&agent, store, &view, &recorded, clock).await?;
         let is_redacted = is_redacted(store, session, at).await?;
         let rendered = agent.answering(&view, evaluation).policy.describe(&question);
         Ok(RequestReplay { recorded, rendered, is_redacted })

@@ -21,7 +21,7 @@ pub use again::RequestReplay;
 
 use crate::adopt::Export;
 use crate::agent::{Agent, Mission, ResumeOptions, prompt_path};
-use crate::driver::{Driver, DriverParts};
+use crate::driver::{CompactReport, Driver, DriverParts};
 use crate::error::{Result, RuntimeError};
 use crate::live::{LiveSession, load_view};
 use crate::outcome::DriveOutcome;
@@ -204,6 +204,18 @@ impl Evaluator {
                 None => return Ok(ended),
             }
         }
+    }
+
+    /// Summarizes the conversation of a session whose latest evaluation has ended.
+    pub(crate) async fn compact(
+        &self,
+        prompt: Option<&BoundPrompt>,
+        session: &Arc<LiveSession>,
+        focus: Option<String>,
+    ) -> Result<CompactReport> {
+        let latest = session.view().await.latest_evaluation().map(|latest| latest.started);
+        let started = latest.filter(|started| started.position != Position::START);
+        self.driver(prompt, session, started).await?.compact(focus).await
     }
 
     async fn resume(

@@ -7,6 +7,7 @@ use backstitch_core::journal::{
 };
 use backstitch_core::message::Large;
 use backstitch_core::text::one_line;
+use backstitch_repl::transcript::Cut;
 
 /// The topic of notes about restored files.
 pub(crate) const FILES_RESTORED: &str = "files_restored";
@@ -110,6 +111,9 @@ pub fn describe(record: &Record) -> Option<String> {
         }
         RecordBody::Resolved(resolved) => decision_line(resolved),
         RecordBody::SliceChanged(change) => {
+            if let Some(cut) = change.appended::<Cut>().first() {
+                return Some(cut_line(cut));
+            }
             let rules = change.appended::<ApprovalRule>();
             let rule = rules.first()?;
             let by = rule.by.as_deref().unwrap_or("someone");
@@ -157,6 +161,20 @@ pub fn describe(record: &Record) -> Option<String> {
         }
         _ => return None,
     })
+}
+
+/// Describes a cut of a conversation.
+fn cut_line(cut: &Cut) -> String {
+    let summary = cut.summary.as_ref().filter(|_| cut.leaves_out());
+    match summary.map(|summary| summary.text.as_deref()) {
+        Some(None) => "the model is asked for a summary of the conversation".to_owned(),
+        Some(Some(text)) => format!("summary of earlier answers: {}", one_line(text, 90)),
+        None if cut.answers_from.is_some() => {
+            "older answers are left out of requests from here on".to_owned()
+        }
+        None if cut.leaves_out() => "older results are left out of requests from here on".to_owned(),
+        None => "requests show the whole conversation again".to_owned(),
+    }
 }
 
 /// Describes what was kept of an answer, by the beginning of its text, or else of its calls or reasoning.

@@ -8,6 +8,7 @@
 //! Operations on sessions that are not driven, such as [`Runtime::rewind`], [`Runtime::decide`] and [`Runtime::apply`], open
 //! the session, claim it and release it by themselves.
 
+mod compact;
 mod decide;
 mod door;
 mod history;
@@ -31,6 +32,7 @@ use crate::events::{EventStream, SessionEvent};
 use crate::outcome::{DriveOutcome, FinalAnswer};
 use crate::runtime::Runtime;
 
+pub use compact::CompactOptions;
 pub use decide::{DecideOptions, DecisionState};
 pub use history::{ForkOptions, HistoryStep, RewindOptions};
 pub use holder::SessionHolder;

@@ -56,6 +56,7 @@ mod replaced;
 mod resources;
 mod restarts;
 mod restoring;
+mod room;
 mod runner;
 mod sandbox;
 mod secrets;

@@ -13,7 +13,7 @@ use backstitch::view::JournalView;
 use backstitch::{HistoryStep, OperationFiles, PointSpec, RewindOptions};
 use clap::Parser as _;
 
-use super::conversation::{Conversation, Flow, agent_of};
+use super::conversation::{Conversation, Flow, agent_of, is_open};
 use super::slash::{self, Slash};
 use crate::common::Common;
 use crate::history::neighbours;
@@ -21,6 +21,7 @@ use crate::history::scope::{ScopeArguments, planned_lines};
 use crate::history::travel::{is_wanted, outcome_lines};
 use crate::open::definition::{change_mode, first_line, switch_model, with_served_models};
 use crate::open::{OpenStore, ensure_idle};
+use crate::people::compact;
 use crate::terminal::{self, grouped, money};
 
 /// A command as it is typed in a shell, without the name of the program.
@@ -76,6 +77,7 @@ impl Conversation {
                 Ok(line) => self.step(command, line).await?,
                 Err(error) => eprintln!("{}", error.to_string().trim_end()),
             },
+            Slash::Compact => self.compact(words).await?,
             Slash::Fork => self.outer("fork", words).await?,
             Slash::Diff => {
                 let words = if words.is_empty() { vec!["start".to_owned()] } else { words };
@@ -85,6 +87,22 @@ impl Conversation {
             Slash::Log => self.outer("log", words).await?,
         }
         Ok(Flow::Continue)
+    }
+
+    /// Replaces earlier answers with a summary.
+    async fn compact(&self, words: Vec<String>) -> anyhow::Result<()> {
+        let Some((place, session)) = self.begun() else { return Ok(()) };
+        if is_open(&place.view(session).await?) {
+            eprintln!("the last turn has not ended: `/resume` continues it, a message ends it");
+            return Ok(());
+        }
+        eprintln!("{} writes a summary; Ctrl-C stops it", self.model());
+        let focus = Some(words.join(" ")).filter(|focus| !focus.is_empty());
+        match compact::compact(&self.common, place, session, &self.built, focus).await? {
+            Some(done) => compact::lines(&done).into_iter().for_each(|line| terminal::line(&line.into())),
+            None => eprintln!("stopped; the conversation is as it was"),
+        }
+        Ok(())
     }
 
     /// Returns the view of the session. Without a session, says so and returns `None`.

@@ -3,7 +3,7 @@
 use backstitch::host::{message_text, readable_message};
 use backstitch::journal::Role;
 use backstitch::ports::Store;
-use backstitch::view::JournalView;
+use backstitch::view::{JournalView, Request};
 
 /// Number of lines of each text that are shown.
 const MOST_LINES: usize = 12;
@@ -41,9 +41,11 @@ fn beginning(text: &str) -> Vec<String> {
 /// Describes the latest request: its part of the window, and whether it was shortened.
 pub(super) fn context(view: &JournalView, window: Option<u64>) -> Option<String> {
     let requests = view.evaluations().flat_map(|evaluation| evaluation.requests.iter());
-    let latest = requests.filter(|request| request.finished.is_some()).last()?;
+    let of_answers = requests.filter(|request| request.finished.is_some() && !is_for_summary(request));
+    let latest = of_answers.last()?;
     let used = latest.finished.as_ref().map(|finished| finished.record.usage.total_tokens())?;
-    let is_shortened = latest.started.record.renderer.as_deref().is_some_and(is_shortened);
+    let renderer = latest.started.record.renderer.as_deref();
+    let is_shortened = renderer.is_some_and(is_shortened);
     let share = window.filter(|window| *window > 0 && used > 0);
     let share = share.map(|window| format!("context {} %", used.saturating_mul(100).div_ceil(window)));
     match (share, is_shortened) {
@@ -55,5 +57,10 @@ pub(super) fn context(view: &JournalView, window: Option<u64>) -> Option<String>
 
 /// Whether a renderer leaves something out.
 fn is_shortened(renderer: &str) -> bool {
-    renderer.contains("elide/") || renderer.contains("trim/")
+    ["elide/", "trim/", "cut/", "summary/"].iter().any(|name| renderer.contains(name))
+}
+
+/// Whether a request asked for a summary of the conversation.
+fn is_for_summary(request: &Request) -> bool {
+    request.started.record.renderer.as_deref().is_some_and(|renderer| renderer.contains("summarize/"))
 }

@@ -16,6 +16,7 @@ pub(super) enum Slash {
     Model,
     Mode,
     Cost,
+    Compact,
     Resume,
     New,
     Exit,
@@ -24,7 +25,7 @@ pub(super) enum Slash {
 /// A command, its parameters and its description.
 struct SlashEntry(&'static str, Slash, &'static str, &'static str);
 
-const ENTRIES: [SlashEntry; 15] = [
+const ENTRIES: [SlashEntry; 16] = [
     SlashEntry("/help", Slash::Help, "", "list these commands"),
     SlashEntry(
         "/rewind",
@@ -41,6 +42,12 @@ const ENTRIES: [SlashEntry; 15] = [
     SlashEntry("/model", Slash::Model, "[NAME]", "show or change the model"),
     SlashEntry("/mode", Slash::Mode, "[NAME]", "show or change what runs without a question"),
     SlashEntry("/cost", Slash::Cost, "", "show what the session has spent"),
+    SlashEntry(
+        "/compact",
+        Slash::Compact,
+        "[FOCUS]",
+        "replace earlier answers with a summary, which pays most attention to what is named",
+    ),
     SlashEntry("/resume", Slash::Resume, "", "continue a turn that was interrupted or paused"),
     SlashEntry("/new", Slash::New, "", "start another conversation"),
     SlashEntry("/exit", Slash::Exit, "", "leave; the conversation can be continued later"),
