@@ -153,9 +153,12 @@ pub(crate) enum Command {
     /// Delete sessions for good.
     #[command(after_help = "Example:\n  backstitch rm 4f2a --with-forks")]
     Rm(store::erase::Remove),
-    /// Offer the tools of an agent to programs that speak the Model Context Protocol.
+    /// Use servers of the Model Context Protocol, and offer the tools of an agent to other programs.
     #[cfg(feature = "mcp")]
-    #[command(subcommand, after_help = "Example:\n  backstitch mcp serve --agent tailor.toml")]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  backstitch mcp add files -- npx -y @modelcontextprotocol/server-filesystem .\n  backstitch mcp serve --agent tailor.toml"
+    )]
     Mcp(programs::mcp::Command),
     /// Serve sessions over HTTP: look at them, follow them and, with --write, steer them.
     ///

@@ -12,7 +12,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Steer", &["approve", "deny", "resolve", "send", "compact", "pause", "cancel"]),
     ("Store", &["export", "import", "copy", "backup", "verify", "salvage", "gc", "redact", "rm"]),
     ("Other programs", &["serve", "guard", "acp", "mcp", "lisp"]),
-    ("Set up", &["init", "config", "trust", "doctor", "completions", "explain", "help"]),
+    ("Set up", &["init", "config", "models", "trust", "doctor", "completions", "explain", "help"]),
 ];
 
 /// Lists the commands of a program in groups. A command without a group is listed in the last one.

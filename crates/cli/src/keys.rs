@@ -29,11 +29,11 @@ pub(crate) fn all() -> Vec<String> {
     names().iter().filter_map(|name| key(name)).map(|key| key.trim().to_owned()).collect()
 }
 
-/// Returns the variables that may hold keys: those of the built-in providers, and those of providers that the user's
-/// settings define. Wrong settings are reported by the commands that use them.
+/// Returns the variables that may hold keys: those of the built-in providers, and those of providers and headers of MCP
+/// servers that the user's settings define. Wrong settings are reported by the commands that use them.
 fn names() -> &'static [String] {
     static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
-        let own = Config::load().map(|config| config.provider_variables()).unwrap_or_default();
+        let own = Config::load().map(|config| config.secret_variables()).unwrap_or_default();
         let mut names: Vec<_> = KEY_VARIABLES.iter().map(|name| (*name).to_owned()).chain(own).collect();
         let mut seen = BTreeSet::new();
         names.retain(|name| seen.insert(name.clone()));

@@ -68,6 +68,9 @@ enum Command {
     /// Check everything that the command needs, and say what to do about problems.
     #[command(after_help = "Example:\n  backstitch doctor")]
     Doctor,
+    /// List the models that are known, and those that your servers offer, with windows and prices.
+    #[command(after_help = "Examples:\n  backstitch models\n  backstitch models anthropic --offline --json")]
+    Models(setup::models::Models),
     /// Print the page of an error code, or list all codes.
     #[command(after_help = "Example:\n  backstitch explain store_full")]
     Explain(setup::explain::Explain),
@@ -142,6 +145,7 @@ fn run() -> ExitCode {
         Command::Config(command) => (command.run(&common), common.json),
         Command::Init(command) => (command.run(&common), common.json),
         Command::Doctor => (setup::doctor::run(&common), common.json),
+        Command::Models(command) => (command.run(&common), common.json),
         Command::Explain(command) => (command.run(common.json), common.json),
         Command::Completions(command) => (command.run(), common.json),
     };

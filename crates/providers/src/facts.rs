@@ -44,17 +44,53 @@ pub struct ServedPrice {
     pub output: u64,
 }
 
+/// A model that a server offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServedModel {
+    /// The server's name of the model.
+    pub name: String,
+    /// What the list tells about it.
+    pub facts: ModelFacts,
+}
+
+/// Most models of a list. The longest lists have some hundreds.
+const MOST_MODELS: usize = 5_000;
+
+/// Most characters of a name.
+const LONGEST_NAME: usize = 200;
+
+impl ServedModel {
+    /// Reads a list of models, in the order of the server.
+    pub fn all_of_list(list: &Value) -> Vec<Self> {
+        let model = |entry: &Value| {
+            let name = [&entry["id"], &entry["name"]].into_iter().find_map(Value::as_str)?;
+            let name = name.strip_prefix("models/").unwrap_or(name);
+            let is_name = !name.is_empty() && name.chars().count() <= LONGEST_NAME;
+            is_name.then(|| Self { name: name.to_owned(), facts: ModelFacts::of_entry(entry) })
+        };
+        entries_of(list).into_iter().flatten().filter_map(model).take(MOST_MODELS).collect()
+    }
+}
+
+/// Returns the entries of a list of models.
+fn entries_of(list: &Value) -> Option<&Vec<Value>> {
+    [&list["data"], &list["models"], list].into_iter().find_map(Value::as_array)
+}
+
 impl ModelFacts {
     /// Reads a list of models, as OpenAI, vLLM, OpenRouter, LM Studio and many gateways return it.
     pub fn of_list(list: &Value, model: &str) -> Self {
-        let entries = [&list["data"], &list["models"], list].into_iter().find_map(Value::as_array);
         let is_model = |entry: &&Value| {
             let names = [&entry["id"], &entry["name"]].into_iter().filter_map(Value::as_str);
             names.into_iter().any(|name| name == model || name.strip_prefix("models/") == Some(model))
         };
-        let Some(entry) = entries.and_then(|entries| entries.iter().find(is_model)) else {
-            return Self::default();
-        };
+        entries_of(list)
+            .and_then(|entries| entries.iter().find(is_model))
+            .map_or_else(Self::default, Self::of_entry)
+    }
+
+    /// Reads an entry of a list.
+    fn of_entry(entry: &Value) -> Self {
         Self {
             window: WINDOW_KEYS.iter().find_map(|key| window_of(&entry[*key])),
             price: price_of(&entry["pricing"]),
@@ -140,6 +176,18 @@ mod tests {
         let gemini = json!({"models": [{"name": "models/m", "inputTokenLimit": 1_048_576}]});
         assert_eq!(ModelFacts::of_list(&gemini, "m"), window(1_048_576));
         assert_eq!(listed(json!({"id": "mm", "context_length": 8_192})), ModelFacts::default());
+    }
+
+    #[test]
+    fn all_models_of_a_list_are_read() {
+        let list = json!({"data": [{"id": "a", "context_length": 8_192}, {"name": "models/b"}, {"id": 7}, {"id": ""},
+            {"id": "x".repeat(300)}, "c"]});
+        let names = |list: &Value| -> Vec<String> {
+            ServedModel::all_of_list(list).into_iter().map(|model| model.name).collect()
+        };
+        assert_eq!(names(&list), ["a", "b"]);
+        assert_eq!(ServedModel::all_of_list(&list)[0].facts, window(8_192));
+        assert!(names(&json!(null)).is_empty() && names(&json!({"data": {}})).is_empty());
     }
 
     #[test]

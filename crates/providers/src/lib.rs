@@ -32,7 +32,7 @@ mod wire;
 
 pub use answer::{Delta, EventTooLarge, FinishMeaning, SseDecoder, SseEvent, StreamReader};
 pub use error::{ErrorKind, ProviderError, retry_delay};
-pub use facts::{ModelFacts, ServedPrice};
+pub use facts::{ModelFacts, ServedModel, ServedPrice};
 pub use policy::{ModelPolicy, SendError, WantedFacts};
 pub use provider::{ModelTarget, Provider};
 pub use request::{

@@ -260,6 +260,9 @@ impl AgentDefinition {
         if let Some(retry) = &self.retry {
             retry.check()?;
         }
+        if let Some(fetch) = &self.fetch {
+            fetch.check()?;
+        }
         self.parts(None).map(|_| ())
     }
 

@@ -10,6 +10,7 @@ use super::answering::{AnswerMode, DataDefinition};
 use super::command_tool::CommandToolDefinition;
 use super::engine::EngineDefinition;
 use super::fallback::{FallbackDefinition, RetryDefinition};
+use super::fetch::FetchDefinition;
 use super::headers::HeaderTexts;
 use super::mcp::McpDefinition;
 use super::model::ModelName;
@@ -98,6 +99,10 @@ pub struct AgentDefinition {
     /// Options of the shell tool.
     #[serde(default, skip_serializing_if = "is_default")]
     pub shell: ShellDefinition,
+    /// Options of the tool that reads pages, which is offered with the tools for files and the shell. `None` is the meaning
+    /// of sessions that were recorded before there was one: it is only offered by its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fetch: Option<FetchDefinition>,
     /// Limits of the processes of the shell and of commands. `None` means that they are not confined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<Sandbox>,

@@ -173,7 +173,7 @@ impl AgentDefinition {
     }
 }
 
-fn price_of(facts: ServedPrice) -> Option<PriceDefinition> {
+pub(super) fn price_of(facts: ServedPrice) -> Option<PriceDefinition> {
     let optional = |micros: Option<u64>| micros.and_then(Money::of_micros);
     Some(PriceDefinition {
         input: Money::of_micros(facts.input)?,

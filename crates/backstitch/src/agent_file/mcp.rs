@@ -15,6 +15,7 @@ use super::definition::AgentDefinition;
 use super::error::{AgentFileError, Problem};
 use super::headers::is_variable;
 use super::keys::checked_url;
+use super::offered::below;
 use super::values::Span;
 use crate::journal::Effect;
 use crate::ports::Sandbox;
@@ -46,6 +47,9 @@ pub struct McpDefinition {
     /// Variables of the server's environment, each with the name of the variable that its value comes from.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
+    /// Variables of the server's environment, each with its value. They are recorded, so they must not hold secrets.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, String>,
     /// The tools to offer, by the server's names. A name may end with `*`. Empty offers all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub include: Vec<String>,
@@ -65,9 +69,44 @@ pub struct McpDefinition {
     /// The tools, as the server listed them when the session began. Recorded, not written by people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<Vec<Value>>,
+    /// Whether a session starts without this server if it cannot be started. It is not recorded.
+    #[serde(skip)]
+    pub optional: bool,
 }
 
 impl McpDefinition {
+    /// Creates the definition of a server that has neither a program nor an address yet.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            command: Vec::new(),
+            url: None,
+            headers: BTreeMap::new(),
+            env: BTreeMap::new(),
+            values: BTreeMap::new(),
+            include: Vec::new(),
+            exclude: Vec::new(),
+            effects: BTreeMap::new(),
+            timeout: None,
+            network: None,
+            pinned: None,
+            optional: false,
+        }
+    }
+
+    /// Describes where the server is, and what it gets, for people who decide about it.
+    pub fn description(&self) -> String {
+        let line = match &self.url {
+            Some(url) => format!("MCP server {} is at {url}", self.name),
+            None => format!("MCP server {} runs: {}", self.name, self.command.join(" ")),
+        };
+        let variables = self.variables();
+        let given =
+            if variables.is_empty() { String::new() } else { format!(", gets {}", variables.join(", ")) };
+        let values = self.values.iter().map(|(name, value)| format!(", with {name}={value}"));
+        format!("{line}{given}{}", values.collect::<String>())
+    }
+
     /// Whether a tool of this name is one of this server, as far as that is known.
     pub(super) fn may_have(&self, name: &str) -> bool {
         let rest = name.strip_prefix(&self.name).and_then(|rest| rest.strip_prefix(SEPARATOR));
@@ -91,7 +130,8 @@ impl McpDefinition {
         (self.include.is_empty() || self.include.iter().any(matches)) && !self.exclude.iter().any(matches)
     }
 
-    fn check(&self) -> Result<(), Problem> {
+    /// Refuses a server that cannot be used.
+    pub fn check(&self) -> Result<(), Problem> {
         let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
         let is_name = (1..=32).contains(&self.name.len()) && self.name.bytes().all(is_word);
         let (has_url, has_no_url) = (self.url.is_some(), self.url.is_none());
@@ -104,6 +144,7 @@ impl McpDefinition {
             ("name", !is_name, "use 1 to 32 letters, digits, `_` and `-`"),
             ("url", has_url && !self.command.is_empty(), "a server has either a `command` or a `url`"),
             ("env", has_url && !self.env.is_empty(), no_env),
+            ("values", has_url && !self.values.is_empty(), no_env),
             ("command", has_no_url && has_no_program, no_program),
             ("headers", has_no_url && !self.headers.is_empty(), no_headers),
             ("timeout", is_zero, "the time must be longer than 0"),
@@ -150,6 +191,19 @@ impl McpDefinition {
         let of_headers = self.headers.values().filter_map(|text| Some(header_source(text)?.1));
         self.env.values().map(String::as_str).chain(of_headers).collect()
     }
+}
+
+/// Refuses servers that cannot be used, and two of the same name. The problems are about the key `mcp`.
+pub fn check_servers(servers: &[McpDefinition]) -> Result<(), Problem> {
+    for (index, server) in servers.iter().enumerate() {
+        let key = below(&[], "mcp", index);
+        server.check().map_err(|problem| problem.below(&key))?;
+        if servers[..index].iter().any(|other| other.name == server.name) {
+            let message = format!("another server has the name `{}`: choose another one", server.name);
+            return Err(Problem::new(["name"], message).below(&key));
+        }
+    }
+    Ok(())
 }
 
 /// Splits the source of a header, `VARIABLE` or a word before it such as `Bearer VARIABLE`: into the text before the value, with
@@ -199,9 +253,10 @@ mod servers {
 
     use backstitch_mcp::{ClientError, McpServer, PinnedTool, ServerPlace, ServerSpec, ToolListChange};
 
-    use super::super::offered::{below, inside};
+    use super::super::offered::inside;
     use super::{
-        AgentDefinition, AgentFileError, BuildOptions, McpDefinition, Problem, Tool, header_source, value_of,
+        AgentDefinition, AgentFileError, BuildOptions, McpDefinition, Problem, Tool, below, header_source,
+        value_of,
     };
     use crate::tool::with_causes;
 
@@ -233,6 +288,9 @@ mod servers {
             if let ServerPlace::Program(program) = &mut spec.place {
                 program.directory.clone_from(&definition.workspace.path);
                 program.sandbox = self.limits(definition);
+                for (name, value) in &self.values {
+                    program.environment.insert(name.clone(), Some(value.clone()));
+                }
                 for (name, variable) in &self.env {
                     if let Some(value) = value("env", name, variable)? {
                         program.environment.insert(name.clone(), Some(value));
@@ -310,18 +368,25 @@ mod servers {
 
     impl AgentDefinition {
         /// Starts the MCP servers of this agent and of its sub-agents whose tools are not pinned yet, and pins their
-        /// tools. A session is recorded with them.
+        /// tools. A session is recorded with them. An optional server that cannot be started is removed.
         ///
-        /// Returns notes for people, about tools that are left out.
+        /// Returns notes for people, about tools and servers that are left out.
         pub async fn pin_mcp(&mut self, options: &BuildOptions<'_>) -> Result<Vec<String>, AgentFileError> {
             let mut notes = Vec::new();
             for index in 0..self.mcp.len() {
                 if self.mcp[index].pinned.is_none() {
                     let pinned = self.mcp[index].pin(self, options, &mut notes).await;
                     let in_list = |problem: Problem| problem.below(&below(&[], "mcp", index));
-                    self.mcp[index].pinned = Some(pinned.map_err(in_list)?);
+                    match pinned {
+                        Err(problem) if self.mcp[index].optional => {
+                            let name = &self.mcp[index].name;
+                            notes.push(format!("MCP server {name} is left out: {problem}"));
+                        }
+                        pinned => self.mcp[index].pinned = Some(pinned.map_err(in_list)?),
+                    }
                 }
             }
+            self.mcp.retain(|server| server.pinned.is_some() || !server.optional);
             let caller = self.clone();
             for (index, sub_agent) in self.sub_agents.iter_mut().enumerate() {
                 let key = below(&[], "sub_agent", index);

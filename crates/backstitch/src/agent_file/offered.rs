@@ -9,6 +9,8 @@ use super::values::ToolChoice;
 use crate::mode::AgentMode;
 use crate::prompt::Section;
 use crate::tool::{Approval, Tool, WorkspaceUse};
+#[cfg(feature = "http")]
+use crate::tools::Fetch;
 use crate::tools::{Shell, file_tools, plan_tools, recall};
 
 /// Key of `approval` for every other tool that changes something.
@@ -16,9 +18,9 @@ const DEFAULT: &str = "default";
 
 /// All tools that a definition may offer.
 pub(super) struct ToolCatalog {
-    /// The tools for files and the shell, other built-in ones, and those that the definition declares.
+    /// The tools for files, the shell and the one that reads pages, other built-in ones, and those that the definition declares.
     all: Vec<Tool>,
-    /// The number of tools for files and the shell.
+    /// The number of tools that are offered without being named: those for files, the shell, and that for pages.
     usual: usize,
     /// The number of built-in tools.
     built_in: usize,
@@ -41,7 +43,9 @@ impl ToolCatalog {
         if let Some(timeout) = definition.shell.timeout {
             (shell.timeout, shell.longest_timeout) = (timeout.0, timeout.0.max(shell.longest_timeout));
         }
-        let (all, usual) = (built_in_tools(shell.tool()), file_tools().len() + 1);
+        let remote = fetch_tool(definition);
+        let reads_pages = usize::from(remote.is_some() && definition.fetch.is_some());
+        let (all, usual) = (built_in_tools(shell.tool(), remote), file_tools().len() + 1 + reads_pages);
         let (built_in, has_engine) = (all.len(), definition.engine.is_some());
         let in_sections = tools_of(&definition.sections);
         let mut offered = Self { all, usual, built_in, in_sections, has_engine };
@@ -155,7 +159,7 @@ impl ToolCatalog {
 
 /// Whether `approval` of every definition may name this tool.
 pub(super) fn is_built_in(name: &str) -> bool {
-    let built_in = built_in_tools(plain_shell().tool());
+    let built_in = built_in_tools(plain_shell().tool(), fetch_tool(&AgentDefinition::default()));
     name == DEFAULT || built_in.iter().any(|tool| tool.name().as_str() == name)
 }
 
@@ -164,8 +168,20 @@ fn plain_shell() -> Shell {
     Shell::of_mode(AgentMode::Full)
 }
 
-fn built_in_tools(shell: Tool) -> Vec<Tool> {
-    file_tools().into_iter().chain([shell]).chain(plan_tools()).chain([recall()]).collect()
+/// Returns the tool that reads pages, if this program can send requests.
+#[cfg(feature = "http")]
+fn fetch_tool(definition: &AgentDefinition) -> Option<Tool> {
+    let private_hosts = definition.fetch.clone().unwrap_or_default().private_hosts;
+    Some(Fetch { private_hosts, ..Fetch::default() }.tool())
+}
+
+#[cfg(not(feature = "http"))]
+fn fetch_tool(_: &AgentDefinition) -> Option<Tool> {
+    None
+}
+
+fn built_in_tools(shell: Tool, fetch: Option<Tool>) -> Vec<Tool> {
+    file_tools().into_iter().chain([shell]).chain(fetch).chain(plan_tools()).chain([recall()]).collect()
 }
 
 /// Adds the path of a sub-agent to an error about its definition.

@@ -52,18 +52,14 @@ impl AgentDefinition {
         if self.shell.effect != Effect::External {
             lines.push("repeats interrupted shell commands without a question".to_owned());
         }
+        for host in self.fetch.iter().flat_map(|fetch| &fetch.private_hosts) {
+            lines.push(format!("may read pages of {host}, also at a private address"));
+        }
         for tool in &self.command_tools {
             lines.push(format!("tool {} runs: {}", tool.name, tool.command.join(" ")));
         }
         for server in &self.mcp {
-            let line = match &server.url {
-                Some(url) => format!("MCP server {} is at {url}", server.name),
-                None => format!("MCP server {} runs: {}", server.name, server.command.join(" ")),
-            };
-            let variables = server.variables();
-            let given =
-                if variables.is_empty() { String::new() } else { format!(", gets {}", variables.join(", ")) };
-            lines.push(format!("{line}{given}"));
+            lines.push(server.description());
         }
         for agent in self.sub_agents.iter().filter_map(|sub_agent| sub_agent.agent.as_deref()) {
             lines.extend(agent.rights().into_iter().map(|line| format!("sub-agent {}: {line}", agent.name)));
@@ -95,6 +91,9 @@ impl AgentDefinition {
         });
         hide_places(sandbox);
         self.mode = Some(mode);
+        if self.engine.is_none() {
+            self.fetch.get_or_insert_default();
+        }
         self.complete_sandbox();
     }
 
@@ -115,10 +114,13 @@ impl AgentDefinition {
         self.drop_promises();
     }
 
-    /// Asks about every call that the mode asks about.
+    /// Asks about every call that the mode asks about, and reads pages of public addresses only.
     pub(super) fn drop_waivers(&mut self) {
         let is_waiver = |approve: &Approve| *approve == Approve::Auto;
         self.approval.retain(|_, approve| !is_waiver(approve));
+        if let Some(fetch) = &mut self.fetch {
+            fetch.private_hosts.clear();
+        }
         for tool in &mut self.command_tools {
             tool.approval = tool.approval.filter(|approve| !is_waiver(approve));
         }

@@ -74,6 +74,7 @@ impl SubAgentDefinition {
         // The command line and the user decide about the sandbox of the whole session.
         agent.sandbox = caller.sandbox.clone().or(agent.sandbox);
         agent.mode = agent.mode.into_iter().chain(caller.mode).min();
+        agent.fetch = agent.fetch.or_else(|| caller.fetch.clone());
         agent.retry = agent.retry.or(caller.retry);
         agent.discover = agent.discover.or(caller.discover);
         // A call that needs approval needs it in every agent of the session.

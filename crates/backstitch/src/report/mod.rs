@@ -4,12 +4,15 @@
 //! its field says that it is left out. Text for people is made from the same values, by the program that prints them.
 
 mod look;
+mod models;
 mod store;
 
+pub use crate::agent_file::{ListedModel, ServerModels};
 pub use backstitch_runtime::{
     ApplyReport, ApprovalOutcome, CompactReport, DecidedCall, DecisionReport, DiscardedEffect,
     FileRestoreReport, ForkReport, IndexCheck, ResolutionReport, RestoredChange, RestoredEvent, RestoredFile,
     RestoredFiles, RewindReport, SentItem, Version,
 };
 pub use look::*;
+pub use models::ModelsReport;
 pub use store::*;

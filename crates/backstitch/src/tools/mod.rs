@@ -1,4 +1,4 @@
-//! Built-in tools: for the files of the workspace, a shell, and a plan.
+//! Built-in tools: for the files of the workspace, a shell, pages of the web, and a plan.
 //!
 //! ```
 //! use backstitch::{Tools, tools};
@@ -18,11 +18,14 @@
 //! | [`read_plan`] | pure | returns the plan |
 //! | [`recall`] | pure | returns parts of the conversation that a compression left out |
 //! | [`shell`](fn@shell) | workspace if its sandbox is enforced, else as [`Shell`] sets it | runs a command |
+//! | [`fetch`](fn@fetch) | pure, but asked about for each host | reads a page of the web as Markdown |
 //!
 //! Results are small: long ones are truncated, and a `note` says how to get the rest. Models read the errors,
 //! so they say what is wrong and what to do. A failed call leaves the files unchanged.
 
 mod confined;
+#[cfg(feature = "http")]
+mod fetch;
 mod files;
 mod find;
 mod plan;
@@ -36,6 +39,8 @@ pub(crate) use confined::{
     CommandOutcome, command_limit, description as sandbox_description, effect_within, hide_places,
     run_confined,
 };
+#[cfg(feature = "http")]
+pub use fetch::{Fetch, fetch};
 #[cfg(feature = "agent-file")]
 pub(crate) use files::Files;
 pub use find::{glob, grep, list_files};

@@ -7,6 +7,7 @@ mod agent_workspace;
 mod deciding;
 mod door;
 mod fallbacks;
+mod fetch;
 mod file_tools;
 mod going_back;
 mod guides;

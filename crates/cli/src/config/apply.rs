@@ -1,9 +1,13 @@
 //! Settings as defaults of the definition that a new session is recorded with.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use backstitch::agent_file::{AgentDefinition, AgentFileError, ModelName, Problem, ProviderDefinition};
+use backstitch::agent_file::{
+    AgentDefinition, AgentFileError, McpDefinition, ModelName, Problem, ProviderDefinition,
+};
 use backstitch::approval::{ApprovalRule, ApprovalRules, ApprovalScope, ApprovalVerdict};
+use backstitch::budget::Limits;
 use backstitch::mode::RightsChoice;
 use backstitch::ports::{Sandbox, SandboxMode};
 use backstitch::stores::StoreAddress;
@@ -34,6 +38,10 @@ impl Config {
             definition.budget = budget;
         }
         let has_engine = definition.engine.is_some();
+        if !has_engine {
+            let fetch = definition.fetch.get_or_insert_default();
+            fetch.private_hosts.extend(self.user.settings.fetch.private_hosts.iter().cloned());
+        }
         definition.sandbox = definition.sandbox.take().or_else(|| self.sandbox(has_engine));
         definition.max_turns = definition.max_turns.or_else(|| self.strongest(|settings| settings.max_turns));
         definition.deadline = definition.deadline.or_else(|| self.strongest(|settings| settings.deadline));
@@ -93,9 +101,19 @@ impl Config {
         all.providers
     }
 
-    /// Returns the environment variables of keys and headers of the user's providers.
-    pub(crate) fn provider_variables(&self) -> Vec<String> {
-        self.user.settings.provider.iter().flat_map(ProviderDefinition::variables).collect()
+    /// Returns the MCP servers of the user. A session starts without those that cannot be started.
+    pub(crate) fn servers(&self) -> Vec<McpDefinition> {
+        let servers = self.user.settings.mcp.iter().cloned();
+        servers.map(|server| McpDefinition { optional: true, ..server }).collect()
+    }
+
+    /// Returns the environment variables of keys and headers of the user's providers, and of headers of the user's MCP
+    /// servers.
+    pub(crate) fn secret_variables(&self) -> Vec<String> {
+        let settings = &self.user.settings;
+        let of_servers = settings.mcp.iter().filter(|server| server.url.is_some());
+        let of_servers = of_servers.flat_map(McpDefinition::variables).map(str::to_owned);
+        settings.provider.iter().flat_map(ProviderDefinition::variables).chain(of_servers).collect()
     }
 
     fn complete_model(&self, definition: &mut AgentDefinition) -> Result<(), AgentFileError> {
@@ -124,6 +142,16 @@ impl Config {
             base_url = layer.settings.base_url.clone().or(base_url);
         }
         (model, base_url)
+    }
+
+    /// Returns the limits of all sessions on one day.
+    pub(crate) fn day_budget(&self) -> Option<Limits> {
+        self.user.settings.day_budget.limits()
+    }
+
+    /// Returns the windows that layers set, by model.
+    pub(crate) fn windows(&self) -> BTreeMap<String, u64> {
+        self.layers().flat_map(|layer| layer.settings.windows.clone()).collect()
     }
 
     /// Returns the window of the definition's model, if a layer sets it.

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-use toml_edit::{DocumentMut, Item, Key, Table, TableLike};
+use toml_edit::{ArrayOfTables, DocumentMut, Item, Key, Table, TableLike};
 
 use super::error::ConfigError;
 use super::layer::{Layer, Scope};
@@ -42,6 +42,40 @@ pub(crate) fn without(path: &Path, text: &str, key: &str) -> Result<Option<Strin
     }
     if table.remove(last.get()).is_none() {
         return Ok(None);
+    }
+    Ok(Some(document.to_string()))
+}
+
+/// Returns the text of a file with a table added to a list of tables, such as `[[mcp]]`.
+pub(crate) fn with_table(path: &Path, text: &str, list: &str, table: Table) -> Result<String, ConfigError> {
+    let mut document = document(path, text)?;
+    let item = document.entry(list).or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
+    let all = item.as_array_of_tables_mut();
+    all.ok_or_else(|| wrong(list, "it is not written as [[...]]: change it in the file"))?.push(table);
+    let changed = document.to_string();
+    Layer::parse(path, &changed, Scope::User).map_err(|error| in_key(list, error))?;
+    Ok(changed)
+}
+
+/// Returns the text of a file without the table of this name in a list of tables; `None` if there is none.
+pub(crate) fn without_table(
+    path: &Path,
+    text: &str,
+    list: &str,
+    name: &str,
+) -> Result<Option<String>, ConfigError> {
+    let mut document = document(path, text)?;
+    let Some(item) = document.get_mut(list) else { return Ok(None) };
+    let is_named = |table: &dyn TableLike| table.get("name").and_then(Item::as_str) == Some(name);
+    let all = item.as_array_of_tables_mut();
+    let all = all.ok_or_else(|| wrong(list, "it is not written as [[...]]: change it in the file"))?;
+    let before = all.len();
+    all.retain(|table| !is_named(table));
+    if all.len() == before {
+        return Ok(None);
+    }
+    if all.is_empty() {
+        document.remove(list);
     }
     Ok(Some(document.to_string()))
 }
@@ -143,6 +177,30 @@ mod tests {
         let removed = without(Path::new("c.toml"), text, "budget.tokens").unwrap().unwrap();
         assert!(!removed.contains("tokens") && removed.contains("# few"), "{removed}");
         assert_eq!(without(Path::new("c.toml"), text, "deadline").unwrap(), None);
+    }
+
+    #[test]
+    fn tables_are_added_and_removed_by_name() {
+        let path = Path::new("c.toml");
+        let table = |name: &str| {
+            let mut table = Table::new();
+            table.insert("name", toml_edit::value(name));
+            table.insert("url", toml_edit::value("https://example.com"));
+            table
+        };
+        let text = "# mine\nmax_turns = 3\n";
+        let one = with_table(path, text, "mcp", table("one")).unwrap();
+        assert_eq!(one, format!("{text}\n[[mcp]]\nname = \"one\"\nurl = \"https://example.com\"\n"));
+        let two = with_table(path, &one, "mcp", table("two")).unwrap();
+        let twice = with_table(path, &two, "mcp", table("one")).unwrap_err().to_string();
+        assert!(twice.contains("another server has the name `one`"), "{twice}");
+        let left = without_table(path, &two, "mcp", "one").unwrap().unwrap();
+        assert!(left.contains("two") && !left.contains("one"), "{left}");
+        assert_eq!(without_table(path, &left, "mcp", "one").unwrap(), None);
+        assert_eq!(without_table(path, &left, "mcp", "two").unwrap().unwrap(), text);
+        assert_eq!(without_table(path, text, "mcp", "two").unwrap(), None);
+        let inline = "mcp = [{ name = \"one\", url = \"https://example.com\" }]\n";
+        assert!(with_table(path, inline, "mcp", table("two")).is_err());
     }
 
     #[test]

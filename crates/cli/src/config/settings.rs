@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use backstitch::agent_file::{
-    AgentDefinition, Approve, BudgetDefinition, ModelName, ModelProvider, PriceDefinition, Problem,
-    ProviderDefinition, RetryDefinition, Span, ToolChoice, check_base_url, check_providers,
+    AgentDefinition, Approve, BudgetDefinition, FetchDefinition, McpDefinition, ModelName, ModelProvider,
+    PriceDefinition, Problem, ProviderDefinition, RetryDefinition, Span, ToolChoice, check_base_url,
+    check_providers, check_servers,
 };
 use backstitch::mode::AgentMode;
 use backstitch::ports::Sandbox;
@@ -16,9 +17,12 @@ use toml::Value;
 use crate::terminal::ColorChoice;
 
 /// Keys that only the user may set.
-pub(super) const USER_ONLY: [(&str, &str); 6] = [
+pub(super) const USER_ONLY: [(&str, &str); 9] = [
     ("mode", "a project cannot decide what runs without a question"),
     ("sandbox", "a project cannot decide what commands may write"),
+    ("fetch", "a project cannot decide which private addresses are read"),
+    ("mcp", "a project names its servers in .mcp.json"),
+    ("day_budget", "it is about all your sessions"),
     ("store", "a project cannot choose where sessions are stored"),
     ("rules", "a project cannot decide about approvals for good"),
     ("color", "it is about your terminal"),
@@ -45,11 +49,17 @@ pub(crate) struct Settings {
     /// What the table of the sandbox says about the network.
     #[serde(skip)]
     pub(crate) network: Option<bool>,
+    /// MCP servers of all sessions.
+    pub(crate) mcp: Vec<McpDefinition>,
+    /// Options of the tool that reads pages.
+    pub(crate) fetch: FetchDefinition,
     pub(crate) max_turns: Option<u64>,
     pub(crate) deadline: Option<Span>,
     /// Retries of requests that failed.
     pub(crate) retry: Option<RetryDefinition>,
     pub(crate) budget: Option<BudgetDefinition>,
+    /// Maximum spending of all sessions on one day.
+    pub(crate) day_budget: BudgetDefinition,
     /// Prices of models, by `PROVIDER:MODEL`.
     pub(crate) prices: BTreeMap<String, PriceDefinition>,
     /// Numbers of tokens that models accept, by `PROVIDER:MODEL`.
@@ -79,6 +89,7 @@ impl Settings {
             check_base_url(url)?;
         }
         check_providers(&self.provider)?;
+        check_servers(&self.mcp)?;
         if self.max_turns == Some(0) {
             return Err(Problem::new(["max_turns"], "an agent needs at least 1 turn"));
         }
@@ -88,6 +99,12 @@ impl Settings {
         if let Some(retry) = &self.retry {
             retry.check()?;
         }
+        let day = &self.day_budget;
+        if day.calls.is_some() || day.time.is_some() {
+            let message = "a day has limits of tokens, input_tokens, output_tokens, money and turns";
+            return Err(Problem::new(["day_budget"], message));
+        }
+        self.fetch.check()?;
         self.rules.check()?;
         let empty = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| path.as_os_str().is_empty());
         for (key, path) in [("agent", &self.agent), ("store", &self.store)] {

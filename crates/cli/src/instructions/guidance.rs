@@ -51,6 +51,11 @@ pub(super) fn of(tools: &[String]) -> String {
     if !writes && !has("shell") {
         lines.push("You cannot change files: describe changes exactly, with paths and lines.");
     }
+    if has("fetch") {
+        lines.push(
+            "Read documentation and other pages of the web with fetch, where you would otherwise guess.",
+        );
+    }
     if has("setup_plan") {
         lines.push("For a task of several steps, write a plan with setup_plan and keep it current.");
     }

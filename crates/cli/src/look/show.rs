@@ -103,9 +103,13 @@ async fn print_overview(shown: &SessionAt) -> anyhow::Result<()> {
         0 => String::new(),
         tokens => format!(", {tokens} of them read from a cache"),
     };
-    let money = match spent.money_micros {
-        0 => String::new(),
-        micros => format!("; {} spent", money(micros)),
+    let unpriced = view.evaluations().map(|evaluation| evaluation.unpriced_requests()).sum::<u64>();
+    let money = match (spent.money_micros, unpriced) {
+        (0, _) => String::new(),
+        (micros, 0) => format!("; {} spent", money(micros)),
+        (micros, _) => {
+            format!("; {} spent, and {} without a price", money(micros), counted(unpriced, "request"))
+        }
     };
     println!(
         "{}; {} tokens spent{cached}{money}",

@@ -81,8 +81,12 @@ fn total(report: &UsageReport) -> Vec<Text> {
     let (input, output) = (grouped(total.input_tokens), grouped(total.output_tokens));
     let mut parts = vec![format!("{} tokens ({input} in, {output} out)", grouped(tokens))];
     // Without prices the cost is not known.
-    if total.money_micros > 0 {
-        parts.push(format!("cost {}", money(total.money_micros)));
+    let unpriced = || counted(total.unpriced_requests, "request");
+    match (total.money_micros, total.unpriced_requests) {
+        (0, 0) => {}
+        (0, _) => parts.push(format!("cost not known: {} without a price", unpriced())),
+        (micros, 0) => parts.push(format!("cost {}", money(micros))),
+        (micros, _) => parts.push(format!("cost {} and {} without a price", money(micros), unpriced())),
     }
     parts.push(format!("{} failed, {}", counted(total.failures, "request"), counted(total.retries, "retry")));
     parts.push(format!("{} failed", counted(total.failed_calls, "call")));
@@ -101,6 +105,12 @@ fn table(title: &str, rows: &[UsageRow]) -> Vec<Text> {
     let key = |row: &UsageRow| match row.of.as_str() {
         "" => Text::new().add(Role::Accent, "(unnamed)"),
         key => Text::new().add(Role::Accent, key),
+    };
+    // What is not known is not zero.
+    let cost = |micros: u64, unpriced: u64| match (micros, unpriced) {
+        (0, 1..) => Text::new().add(Role::Dim, "not known"),
+        (micros, 0) => plain(money(micros)),
+        (micros, _) => plain(format!("{} + ?", money(micros))),
     };
     let time = |millis: u64| plain(duration(Duration::from_millis(millis)));
     if title == "TOOL" {
@@ -133,7 +143,7 @@ fn table(title: &str, rows: &[UsageRow]) -> Vec<Text> {
             plain(usage.retries.to_string()),
             plain(grouped(usage.input_tokens)),
             plain(grouped(usage.output_tokens)),
-            plain(money(usage.money_micros)),
+            cost(usage.money_micros, usage.unpriced_requests),
             plain(usage.calls.to_string()),
             time(usage.model_millis + usage.call_millis),
         ]);

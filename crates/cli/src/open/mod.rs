@@ -1,6 +1,7 @@
 //! Opening stores, sessions, agents and directories, as the arguments name them.
 
 pub(crate) mod confinement;
+pub(crate) mod day_budget;
 pub(crate) mod definition;
 mod file_names;
 pub(crate) mod guarded;

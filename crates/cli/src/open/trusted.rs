@@ -1,15 +1,24 @@
-//! Files of a project that are used only if the user trusts them: its settings, agent files in it, and a store in it.
+//! Files of a project that are used only if the user trusts them: its settings, agent files in it, its MCP servers, and a
+//! store in it.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use backstitch::agent_file::AgentFile;
+use backstitch::agent_file::{AgentFile, McpDefinition, McpFile};
+use backstitch::providers::read_text;
 use backstitch::stores;
 
 use crate::common::Common;
 use crate::config::{Config, ProjectSettings};
 use crate::project;
 use crate::trust::{self, Subject, TrustState};
+
+/// The file of a project that names MCP servers, in the form of other agents.
+const SERVERS: &str = ".mcp.json";
+
+/// Maximum size of that file, in bytes.
+const LARGEST_SERVERS: u64 = 256 * 1024;
 
 /// The settings and the agent file of a new session.
 pub(crate) struct NewAgent {
@@ -52,6 +61,62 @@ pub(crate) fn new_agent(common: &Common, named: Option<&Path>, directory: &Path)
     Ok(NewAgent { config: own, file: file.unwrap_or_default(), is_of_project: false })
 }
 
+/// Returns the MCP servers in `.mcp.json` of the project, if the file is trusted. Where nobody can be asked, they are left
+/// out with a note: the file is mostly written for other agents.
+#[cfg(feature = "mcp")]
+pub(crate) fn project_servers(common: &Common, directory: &Path) -> anyhow::Result<Vec<McpDefinition>> {
+    let root = root_of(directory);
+    let Some((path, file)) = read_servers(&root)? else { return Ok(Vec::new()) };
+    let mut subject = Subject::new(&root);
+    add_servers(&mut subject, &path, &file)?;
+    let is_known = common.trust || subject.standing()? == TrustState::Trusted;
+    if !is_known && (!common.can_ask() || !trust::decide(common, &subject)?) {
+        let way = "`backstitch trust` trusts the files of the project";
+        eprintln!("the MCP servers of {} are not used, because it is not trusted; {way}", path.display());
+        return Ok(Vec::new());
+    }
+    file.notes.iter().for_each(|note| eprintln!("{}: {note}", path.display()));
+    Ok(file.servers)
+}
+
+/// Returns the MCP servers of the project with their file, and whether it is trusted.
+#[cfg(feature = "mcp")]
+pub(crate) fn listed_servers(directory: &Path) -> anyhow::Result<Option<(PathBuf, McpFile, bool)>> {
+    let root = root_of(directory);
+    let Some((path, file)) = read_servers(&root)? else { return Ok(None) };
+    let mut subject = Subject::new(&root);
+    add_servers(&mut subject, &path, &file)?;
+    let is_trusted = subject.standing()? == TrustState::Trusted;
+    Ok(Some((path, file, is_trusted)))
+}
+
+/// Reads `.mcp.json` of a project. One that cannot be read is named, and has no servers.
+fn read_servers(root: &Path) -> anyhow::Result<Option<(PathBuf, McpFile)>> {
+    let path = root.join(SERVERS);
+    let text = match read_text(&path, LARGEST_SERVERS) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => {
+            eprintln!("{} cannot be read: {error}", path.display());
+            return Ok(None);
+        }
+    };
+    match McpFile::parse(&text) {
+        Ok(file) if file == McpFile::default() => Ok(None),
+        Ok(file) => Ok(Some((path, file))),
+        Err(error) => {
+            eprintln!("{} cannot be read: {error}", path.display());
+            Ok(None)
+        }
+    }
+}
+
+fn add_servers(subject: &mut Subject, path: &Path, file: &McpFile) -> anyhow::Result<()> {
+    subject.add_file(path)?;
+    subject.details.extend(file.servers.iter().map(McpDefinition::description));
+    Ok(())
+}
+
 /// Returns the store in `.backstitch` of a directory or of one above it, if it is trusted.
 pub(crate) fn store_beside(common: &Common, directory: &Path) -> anyhow::Result<Option<PathBuf>> {
     let Some(path) = stores::beside(directory) else { return Ok(None) };
@@ -79,7 +144,7 @@ pub(crate) fn subject_of(path: &Path) -> anyhow::Result<Subject> {
         return of_store(&path);
     }
     let mut subject = Subject::new(&root);
-    if path.is_file() && path != root.join(ProjectSettings::FILE) {
+    if path.is_file() && path != root.join(ProjectSettings::FILE) && path != root.join(SERVERS) {
         add_agent(&mut subject, &AgentFile::read_knowing(&path, &Config::load()?.providers())?)?;
         return Ok(subject);
     }
@@ -92,6 +157,9 @@ pub(crate) fn subject_of(path: &Path) -> anyhow::Result<Subject> {
                 add_agent(&mut subject, &file)?;
             }
         }
+    }
+    if let Some((path, file)) = read_servers(&root)? {
+        add_servers(&mut subject, &path, &file)?;
     }
     if path.is_dir()
         && let Some(store) = stores::beside(&root).filter(|store| subject.holds(store))

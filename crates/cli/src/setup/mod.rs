@@ -5,3 +5,4 @@ pub(crate) mod configure;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod init;
+pub(crate) mod models;

@@ -24,7 +24,7 @@ use crate::open::definition::{
     pin_servers, with_served_models,
 };
 use crate::open::guarded::refuse_to_drive;
-use crate::open::{OpenStore, ensure_idle, mission, short, uncovered_paths};
+use crate::open::{OpenStore, day_budget, ensure_idle, mission, short, uncovered_paths};
 use crate::trust::addresses;
 
 #[derive(Args)]
@@ -51,11 +51,14 @@ impl Run {
         let definition = pin_servers(common, self.agent.definition(common)?).await?;
         let definition = with_served_models(common, definition).await;
         // An agent that cannot be built is refused before anything is created.
-        let built = with_rules(common, build_agent(&definition)?);
+        let mut built = with_rules(common, build_agent(&definition)?);
         let mission = built.mission(&text)?;
         let live = Screen::new(common.json);
         let new = NewSession::open(common, &definition)?;
         let stopper = Stopper::start(&new.place.runtime, &live)?;
+        if definition.engine.is_none() {
+            built.agent.budget = day_budget::of_start(common, &new.place, &definition).await?;
+        }
         let common = common.naming(&new.place.address);
         let started = new.start(&built.agent, mission, self.tag.into_iter().collect()).await?;
         let NewSession { place, id: session } = new;
@@ -155,10 +158,17 @@ impl Resume {
             DriftChoice::Keep => DriftPolicy::Adopt,
             DriftChoice::Restore => DriftPolicy::Restore,
         });
+        let budget = match &self.model.budget {
+            Some(budget) => budget.limits(),
+            None => {
+                let view = opened.place.view(id).await?;
+                day_budget::of_resume(common, &opened.place, &opened.definition, &view).await?
+            }
+        };
         let resume = ResumeOptions {
             fidelity: opened.fidelity,
             drift,
-            budget: self.model.budget.as_ref().and_then(|budget| budget.limits()),
+            budget,
             deadline: self.model.deadline.map(|deadline| deadline.0),
             message,
             accept: self.accept,
@@ -207,6 +217,11 @@ impl Ask {
             DrivenSession::open(common, session, &self.model, &self.moved, (None, None), self.take_over)
                 .await?;
         let mission = opened.built.mission(&text)?;
+        if opened.definition.engine.is_none() {
+            let mut limited = opened.definition.clone();
+            limited.budget = self.model.budget.clone().unwrap_or(limited.budget);
+            opened.built.agent.budget = day_budget::of_start(common, &opened.place, &limited).await?;
+        }
         opened.open_workspace().await?;
         let options = opened.options(self.take_over);
         let asked = opened.place.runtime.ask_with(opened.session, &opened.built.agent, mission, options);

@@ -25,7 +25,7 @@ pub(crate) async fn finish(session: &DrivenSession, driven: DriveReport) -> anyh
     let id = *id;
     let view = place.view(id).await;
     if let Ok(view) = &view {
-        live.set_spent(view.ledger().charged());
+        live.set_spent(view);
     }
     let continues = format!("`{}` continues", common.hint(format_args!("resume {}", short(id))));
     let ended = match driven.ended {

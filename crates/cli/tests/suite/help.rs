@@ -42,6 +42,7 @@ const COMMANDS: &[&str] = &[
     "config",
     "init",
     "doctor",
+    "models",
     "trust",
     "explain",
     "completions",

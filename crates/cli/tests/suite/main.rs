@@ -25,6 +25,7 @@ mod explain;
 mod exports;
 mod failures;
 mod fallbacks;
+mod fetch;
 mod files;
 mod guard;
 mod help;

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::host::{self, HostMatch, WebHost};
 use super::parsed::{CommandPart, ParsedCommand, PrefixMatch, Redirection, is_inside};
 use super::scope::ApprovalScope;
 use crate::extra::Extra;
@@ -140,18 +141,25 @@ impl ApprovalRules {
     /// else can change what it does, such as text for its standard input, and if each file of a redirection lies below the
     /// directory of the command and a rule allows `read_file` or `write_file`.
     ///
+    /// Rules about hosts judge the `url` of a call that has no `command`.
+    ///
     /// A command that cannot be parsed may be one that a rule asks about or denies, so a person has to decide.
     pub fn judge(&self, tool: &str, arguments: &Map<String, Value>) -> Option<RuleMatch> {
         let parsed = OnceCell::new();
         let command = || parsed.get_or_init(|| parsed_command(arguments)).as_ref();
+        let host = WebHost::of_call(arguments);
         let mut found: Option<RuleMatch> = None;
         for rule in self.of_tool(tool) {
             let verdict = match rule.scope.prefix() {
                 [] => verdict_of_tool(rule, arguments),
                 // All parts have to be allowed, each by any rule.
                 _ if rule.verdict == ApprovalVerdict::Allow => None,
-                prefix => command()
-                    .map_or(Some(ApprovalVerdict::Ask), |command| verdict_of_parts(rule, prefix, command)),
+                prefix => match &host {
+                    Some(host) => verdict_of_host(rule, prefix, host),
+                    None => command().map_or(Some(ApprovalVerdict::Ask), |command| {
+                        verdict_of_parts(rule, prefix, command)
+                    }),
+                },
             };
             if let Some(verdict) = verdict
                 && found.as_ref().is_none_or(|found| verdict > found.verdict)
@@ -159,7 +167,10 @@ impl ApprovalRules {
                 found = Some(RuleMatch { verdict, rule: rule.clone() });
             }
         }
-        found.or_else(|| self.allow_parts(tool, command()?, arguments))
+        found.or_else(|| match &host {
+            Some(host) => self.allow_host(tool, host, arguments),
+            None => self.allow_parts(tool, command()?, arguments),
+        })
     }
 
     fn of_tool<'a>(&'a self, tool: &'a str) -> impl Iterator<Item = &'a ApprovalRule> {
@@ -187,6 +198,19 @@ impl ApprovalRules {
         let rule = (*rules?.first()?).clone();
         let is_allowed = arguments.iter().all(|(name, value)| name == NEEDS || is_harmless(name, value))
             && command.redirections().iter().all(|file| self.allows_redirection(command, file, arguments));
+        is_allowed.then_some(RuleMatch { verdict: ApprovalVerdict::Allow, rule })
+    }
+
+    /// Allows a call with an address if a rule allows its host, and nothing else can change where it reads.
+    fn allow_host(&self, tool: &str, host: &WebHost, arguments: &Map<String, Value>) -> Option<RuleMatch> {
+        let names_it = |rule: &&ApprovalRule| {
+            let prefix = rule.scope.prefix();
+            rule.verdict == ApprovalVerdict::Allow
+                && rule.scope.needs().is_empty()
+                && host.named_by(prefix) == HostMatch::Yes
+        };
+        let rule = self.of_tool(tool).find(names_it)?.clone();
+        let is_allowed = arguments.iter().all(|(name, value)| host::is_harmless(name, value));
         is_allowed.then_some(RuleMatch { verdict: ApprovalVerdict::Allow, rule })
     }
 
@@ -230,6 +254,15 @@ fn verdict_of_parts(
         return Some(rule.verdict);
     }
     matches.contains(&PrefixMatch::Perhaps).then_some(ApprovalVerdict::Ask)
+}
+
+/// Returns the verdict of a rule that asks or denies, if the host of a call is the one that it names, or may be.
+fn verdict_of_host(rule: &ApprovalRule, prefix: &[String], host: &WebHost) -> Option<ApprovalVerdict> {
+    match host.named_by(prefix) {
+        HostMatch::Yes => Some(rule.verdict),
+        HostMatch::Unclear => Some(ApprovalVerdict::Ask),
+        HostMatch::No => None,
+    }
 }
 
 /// Whether a rule gives a command all rights that it asks for. Those that cannot be read are not given.
@@ -436,6 +469,38 @@ mod tests {
         assert_eq!(shell("git push", json!({"network": true})), None);
         assert_eq!(shell("ls", json!({"read": ["/home/tailor/.ssh"]})), None);
         assert_eq!(shell("rm x", json!({"network": true})), Some(Deny));
+    }
+
+    #[test]
+    fn a_rule_about_a_host_judges_the_address_of_a_call() {
+        let all = rules(&[
+            (Allow, "fetch docs.rs"),
+            (Allow, "fetch .example.com"),
+            (Deny, "fetch ads.example.com"),
+            (Ask, "fetch slow.example.com"),
+        ]);
+        let fetch = |arguments: Value| verdict(&all, "fetch", arguments);
+        assert_eq!(fetch(json!({"url": "https://docs.rs/serde"})), Some(Allow));
+        assert_eq!(fetch(json!({"url": "https://docs.rs/serde", "from": 100, "raw": false})), Some(Allow));
+        assert_eq!(fetch(json!({"url": "https://www.example.com/"})), Some(Allow));
+        assert_eq!(fetch(json!({"url": "https://ads.example.com/"})), Some(Deny));
+        assert_eq!(fetch(json!({"url": "https://slow.example.com/"})), Some(Ask));
+        for other in [
+            json!({"url": "https://docs.rs.evil.test/"}),
+            json!({"url": "https://docs.rs@evil.test/"}),
+            json!({"url": "https://docs.rs:8443/"}),
+            json!({"url": "https://docs.rs/", "proxy": "evil.test"}),
+            json!({"url": "https://docs.rs/", "headers": {"x": "y"}}),
+        ] {
+            assert_eq!(fetch(other.clone()), None, "{other}");
+        }
+        // What cannot be read may be what is denied.
+        assert_eq!(fetch(json!({"url": "docs.rs"})), Some(Ask));
+        assert_eq!(verdict(&all, "other", json!({"url": "https://docs.rs/"})), None);
+        assert_eq!(
+            verdict(&rules(&[(Deny, "fetch")]), "fetch", json!({"url": "https://docs.rs/"})),
+            Some(Deny)
+        );
     }
 
     #[test]

@@ -4,7 +4,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use serde_json::{Map, Value};
+
 use super::command::CommandWords;
+use super::host::{WebHost, is_harmless};
 use crate::ports::CommandNeeds;
 use crate::text_form::stored_as_text;
 use crate::tool_spec::{InvalidToolName, ToolName};
@@ -29,7 +32,7 @@ const INTERPRETERS: &[&str] = &[
     "erl", "elixir", "iex", "ghc", "runghc", "sqlite", "psql", "mysql", "uv", "poetry", "pipenv",
 ];
 
-/// A tool, or the commands of a tool that start with certain words. As text: the name of the tool, and the
+/// A tool, the commands of a tool that start with certain words, or its calls to a host ([`WebHost`]). As text: the name of the tool, and the
 /// words after it, as in `shell git status`. Rights beyond the sandbox that the commands may have stand in brackets after
 /// the tool: `network`, `sockets`, `read=PATH` and `write=PATH`, as in `shell[network] git push`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -80,6 +83,16 @@ impl ApprovalScope {
     pub fn of_command(tool: ToolName, words: &CommandWords, count: usize) -> Option<Self> {
         let prefix: Vec<_> = words.as_slice().iter().take(count).cloned().collect();
         (!prefix.is_empty()).then_some(Self { tool, prefix, needs: CommandNeeds::default() })
+    }
+
+    /// Creates the scope of the calls of a tool that read from the host of this one. Returns `None` if the arguments hold no
+    /// address, or others that could change where it reads, or if a rule cannot name the host.
+    pub fn of_host(tool: ToolName, arguments: &Map<String, Value>) -> Option<Self> {
+        let host = WebHost::of_call(arguments)?;
+        let is_plain = arguments.iter().all(|(name, value)| is_harmless(name, value));
+        let scope = Self { tool, prefix: vec![host.to_string()], needs: CommandNeeds::default() };
+        let is_named = scope.to_string().parse::<Self>().is_ok_and(|parsed| parsed == scope);
+        (is_plain && is_named).then_some(scope)
     }
 
     /// Adds rights beyond their sandbox that the commands may have. Returns `None` if a rule cannot name them, such as a path

@@ -2,7 +2,7 @@
 //!
 //! A mode is one word for several rights. In `plan`, nothing is changed. In `ask`, each change and each command is
 //! shown first. In `auto`, what stays inside of the sandbox runs, and what leaves it is asked about. In `full`, nothing
-//! is asked and nothing is confined. In all modes but `full`, commands have no network, reach no sockets of other
+//! is asked and nothing is confined. A call that reads from the network is asked about in all modes but `full`. In all modes but `full`, commands have no network, reach no sockets of other
 //! programs, and cannot read the [places of secrets](crate::ports::SECRET_PLACES).
 //!
 //! Flags, agent files and settings can also set single rights. [`RightsChoice`] is what one of them says, and its
@@ -48,6 +48,8 @@ pub enum CallKind {
     WideCommand,
     /// A call that changes only the state of the session, such as its plan.
     OwnState,
+    /// A call that reads from a host of the network, and changes nothing.
+    RemoteRead,
     /// Any other call, with the effect of its tool.
     Other(Effect),
 }
@@ -61,6 +63,7 @@ impl CallKind {
             Some(CommandLimit::Nothing) if tool.effect <= Effect::Workspace => Self::ReadingCommand,
             Some(_) => Self::ConfinedCommand,
             None if tool.effect == Effect::Workspace && uses_nothing => Self::OwnState,
+            None if tool.effect.only_reads() && tool.address_argument.is_some() => Self::RemoteRead,
             None => Self::Other(tool.effect),
         }
     }
@@ -114,7 +117,8 @@ impl AgentMode {
         match (self, call) {
             _ if only_reads => ApprovalVerdict::Allow,
             (Self::Full, _) | (_, CallKind::OwnState) => ApprovalVerdict::Allow,
-            (Self::Ask, _) => ApprovalVerdict::Ask,
+            // It changes nothing, but what its address says leaves the machine.
+            (_, CallKind::RemoteRead) | (Self::Ask, _) => ApprovalVerdict::Ask,
             (Self::Plan | Self::Auto, CallKind::ReadingCommand) => ApprovalVerdict::Allow,
             (Self::Plan, _) => ApprovalVerdict::Deny,
             (Self::Auto, CallKind::ConfinedCommand | CallKind::Other(Effect::Workspace)) => {
@@ -202,12 +206,13 @@ mod tests {
             CallKind::Other(Effect::Workspace),
             CallKind::Other(Effect::Idempotent),
             CallKind::Other(Effect::External),
+            CallKind::RemoteRead,
         ];
         for (mode, verdicts) in [
-            (AgentMode::Plan, [Allow, Allow, Allow, Deny, Deny, Deny, Deny, Deny]),
-            (AgentMode::Ask, [Allow, Allow, Ask, Ask, Ask, Ask, Ask, Ask]),
-            (AgentMode::Auto, [Allow, Allow, Allow, Allow, Ask, Allow, Ask, Ask]),
-            (AgentMode::Full, [Allow; 8]),
+            (AgentMode::Plan, [Allow, Allow, Allow, Deny, Deny, Deny, Deny, Deny, Ask]),
+            (AgentMode::Ask, [Allow, Allow, Ask, Ask, Ask, Ask, Ask, Ask, Ask]),
+            (AgentMode::Auto, [Allow, Allow, Allow, Allow, Ask, Allow, Ask, Ask, Ask]),
+            (AgentMode::Full, [Allow; 9]),
         ] {
             assert_eq!(kinds.map(|kind| mode.verdict(kind)), verdicts, "{mode}");
         }
@@ -216,9 +221,13 @@ mod tests {
     #[test]
     fn the_kind_of_a_call_follows_from_its_tool_and_its_arguments() {
         let mut tool = ToolSpec::new(ToolName::new("shell").unwrap(), "Runs a command.");
+        let remote = ToolSpec { address_argument: Some("url".to_owned()), ..tool.clone() };
         let kind = |tool: &ToolSpec, arguments: Value| CallKind::of(tool, arguments.as_object().unwrap());
         let none = || serde_json::json!({});
         assert_eq!(kind(&tool, none()), CallKind::Other(Effect::External));
+        assert_eq!(kind(&remote, none()), CallKind::Other(Effect::External), "it declares more");
+        let remote = ToolSpec { effect: Effect::Pure, ..remote };
+        assert_eq!(kind(&remote, none()), CallKind::RemoteRead);
         tool.effect = Effect::Workspace;
         assert_eq!(kind(&tool, none()), CallKind::Other(Effect::Workspace));
         let plan = ToolSpec { workspace: WorkspaceUse::None, ..tool.clone() };

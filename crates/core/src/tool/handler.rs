@@ -210,6 +210,13 @@ impl ToolBuilder {
         self
     }
 
+    /// Names the argument with the address that a call reads over the network, so that modes ask about it.
+    #[must_use]
+    pub fn address_argument(mut self, name: impl Into<String>) -> Self {
+        self.spec.address_argument = Some(name.into());
+        self
+    }
+
     /// Sets the time limit of a call.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {

@@ -115,6 +115,10 @@ pub struct ToolSpec {
     /// sandbox holds them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands: Option<CommandLimit>,
+    /// The argument with the address that a call reads over the network. Such a call changes nothing, but its address leaves
+    /// the machine: modes ask about it, and rules are about its host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address_argument: Option<String>,
     /// Time limit of a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
@@ -137,6 +141,7 @@ impl ToolSpec {
             approval: Approval::default(),
             rights_argument: None,
             commands: None,
+            address_argument: None,
             timeout: None,
             examples: Vec::new(),
         }

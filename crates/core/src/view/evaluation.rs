@@ -118,6 +118,11 @@ impl Evaluation {
         last.map(Arc::make_mut).ok_or(unknown)
     }
 
+    /// Returns the number of requests whose cost is not known.
+    pub fn unpriced_requests(&self) -> u64 {
+        self.requests.iter().filter(|request| request.is_unpriced()).count() as u64
+    }
+
     /// Returns the kind of its end; `None` while it is open.
     pub fn outcome(&self) -> Option<EvaluationOutcome> {
         self.finished.as_ref().map(|finished| finished.record.outcome)
@@ -208,6 +213,12 @@ impl Request {
     pub fn attempts(&self) -> u32 {
         let failed = u32::try_from(self.failures.len()).unwrap_or(u32::MAX);
         self.finished.as_ref().map_or(failed, |finished| finished.record.attempt)
+    }
+
+    /// Whether it has tokens and no cost, because the price of its model is not known, or zero.
+    pub fn is_unpriced(&self) -> bool {
+        let usage = self.finished.as_ref().map(|finished| finished.record.usage).unwrap_or_default();
+        usage.money_micros == 0 && usage.total_tokens() > 0
     }
 
     /// Returns the last failed attempt.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use backstitch_core::journal::{Effect, Recovery};
+use backstitch_core::journal::Recovery;
 use backstitch_core::tool::ToolSpec;
 use rmcp::model::{Implementation, ServerCapabilities, ServerConfig, Tool, ToolAnnotations};
 
@@ -50,11 +50,13 @@ fn offered(spec: &ToolSpec) -> Tool {
     let mut tool = Tool::new(spec.name.to_string(), spec.description.clone(), object(&spec.parameters));
     // The results are texts and values of any form; a schema would oblige the server to send them as declared.
     tool.output_schema = None;
-    tool.with_annotations(annotations(spec.strongest_effect()))
+    tool.with_annotations(annotations(spec))
 }
 
-fn annotations(effect: Effect) -> ToolAnnotations {
-    let hints = ToolAnnotations::new().read_only(effect.only_reads()).open_world(effect.acts_outside());
+fn annotations(spec: &ToolSpec) -> ToolAnnotations {
+    let effect = spec.strongest_effect();
+    let leaves = effect.acts_outside() || spec.address_argument.is_some();
+    let hints = ToolAnnotations::new().read_only(effect.only_reads()).open_world(leaves);
     match effect.recovery() {
         Recovery::Repeat | Recovery::RepeatWithKey => hints.idempotent(true),
         Recovery::RestoreAndRepeat | Recovery::Decide => hints,

@@ -1,4 +1,4 @@
-//! Asking a server that is not the provider's own about a model.
+//! Asking a server about its models, and one that is not the provider's own about a single model.
 //!
 //! Such a server knows the window of its model, and some know the price. A few questions are asked in turn until one
 //! answer has the window, with the key and the headers of every request, for at most some seconds. No failure is an error:
@@ -12,7 +12,8 @@ use backstitch_core::digest::Digest;
 use serde_json::{Value, json};
 
 use super::{ModelPolicy, address};
-use crate::facts::ModelFacts;
+use crate::dialects::dialect;
+use crate::facts::{ModelFacts, ServedModel};
 use crate::transport::{HttpRequest, TransportError};
 
 /// The time for all questions together.
@@ -59,6 +60,17 @@ impl ModelPolicy {
             Err(_) => tracing::debug!(endpoint, "a server takes too long to describe its model"),
         }
         facts
+    }
+
+    /// Asks the server for its models. The provider's own address is asked too. Fails if there is no list.
+    pub async fn list_models(&self) -> Result<Vec<ServedModel>, TransportError> {
+        let provider = self.target.provider;
+        let base = self.target.endpoint.as_deref().unwrap_or(dialect(provider).address.base);
+        let list = self.fetch(address::models(provider, base), "").await?;
+        if list.is_null() {
+            return Err(TransportError::broken("it does not list its models".to_owned()));
+        }
+        Ok(ServedModel::all_of_list(&list))
     }
 
     /// Asks until everything is known. Fails if the server cannot be reached or does not answer, since it would not

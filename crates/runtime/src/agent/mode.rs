@@ -1,6 +1,7 @@
 //! The mode of an agent: what runs without a question.
 
 use backstitch_core::mode::AgentMode;
+use backstitch_core::tool::Tool;
 
 use super::Agent;
 use crate::process::probe;
@@ -8,7 +9,7 @@ use crate::process::probe;
 /// What is known about the mode of an agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum ModeChoice {
-    /// Nothing was set: an agent with commands has the default mode, and others have none.
+    /// Nothing was set: an agent with commands, or with a tool that reads over the network, has the default mode, and others have none.
     #[default]
     ByTools,
     /// This one, or none.
@@ -16,7 +17,7 @@ pub(super) enum ModeChoice {
 }
 
 impl Agent {
-    /// Sets what runs without a question. An agent with a tool for commands in a sandbox has the mode
+    /// Sets what runs without a question. An agent with a tool for commands in a sandbox, or one that reads over the network, has the mode
     /// [`Auto`](AgentMode::Auto) by default, and [`Ask`](AgentMode::Ask) where the system cannot confine commands: what
     /// stays inside of the sandbox runs, and what leaves it needs approval, such as calls of other tools with the effect
     /// [`External`](backstitch_core::journal::Effect::External). `None` leaves the question to each tool, as for agents
@@ -43,8 +44,9 @@ impl Agent {
         match self.mode {
             ModeChoice::Set(mode) => mode,
             ModeChoice::ByTools => {
-                let has_commands = self.tools.iter().any(|tool| tool.spec.commands.is_some());
-                has_commands.then(|| AgentMode::default_of(probe().confines()))
+                let leaves =
+                    |tool: &Tool| tool.spec.commands.is_some() || tool.spec.address_argument.is_some();
+                self.tools.iter().any(leaves).then(|| AgentMode::default_of(probe().confines()))
             }
         }
     }

@@ -128,6 +128,9 @@ pub struct UsageSum {
     pub output_tokens: u64,
     /// Money, in millionths of the unit of the prices.
     pub money_micros: u64,
+    /// Requests with tokens and without a cost: the price of their model was not known, or zero.
+    #[serde(default)]
+    pub unpriced_requests: u64,
     /// Time spent waiting for models, in milliseconds.
     pub model_millis: u64,
     /// Calls of tools.
@@ -149,6 +152,7 @@ impl UsageSum {
         self.input_tokens += other.input_tokens;
         self.output_tokens += other.output_tokens;
         self.money_micros += other.money_micros;
+        self.unpriced_requests += other.unpriced_requests;
         self.model_millis += other.model_millis;
         self.calls += other.calls;
         self.failed_calls += other.failed_calls;

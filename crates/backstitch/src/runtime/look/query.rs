@@ -13,6 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, timeout_at};
 
+use crate::budget::Amounts;
 use crate::ports::{RowSink, SelectError, SelectLimits, SelectedRows, SqlValue, StoreError};
 use crate::report::{QueryRow, UsageKey, UsageReport, UsageRow, UsageSum};
 use crate::runtime::Runtime;
@@ -27,7 +28,9 @@ const REQUESTS: &str = "SELECT coalesce(date(started_at, 'localtime'), '') AS da
     coalesce(sum(failures), 0) AS failures, coalesce(sum(retries), 0) AS retries,
     coalesce(sum(requests.input_tokens), 0) AS input_tokens,
     coalesce(sum(requests.output_tokens), 0) AS output_tokens,
-    coalesce(sum(requests.money_micros), 0) AS money_micros, coalesce(sum(millis), 0) AS model_millis,
+    coalesce(sum(requests.money_micros), 0) AS money_micros,
+    coalesce(sum(requests.money_micros = 0 AND requests.input_tokens + requests.output_tokens > 0), 0) AS unpriced_requests,
+    coalesce(sum(millis), 0) AS model_millis,
     0 AS calls, 0 AS failed_calls, 0 AS repeated_calls, 0 AS call_millis
     FROM requests LEFT JOIN sessions ON sessions.session = requests.session
     WHERE started_at >= ?1 GROUP BY 1, 2, 3";
@@ -41,6 +44,14 @@ const CALLS: &str = "SELECT coalesce(date(coalesce(started_at, asked_at), 'local
     0 AS model_millis
     FROM calls LEFT JOIN sessions ON sessions.session = calls.session
     WHERE coalesce(started_at, asked_at) >= ?1 GROUP BY 1, 2, 3";
+
+/// What was charged since midnight. The charge for a call of a sub-agent repeats what the sub-agent was charged.
+const TODAY: &str = "SELECT coalesce(sum(data ->> '$.amounts.input_tokens'), 0) AS input_tokens,
+    coalesce(sum(data ->> '$.amounts.output_tokens'), 0) AS output_tokens,
+    coalesce(sum(data ->> '$.amounts.money_micros'), 0) AS money_micros,
+    coalesce(sum(data ->> '$.amounts.turns'), 0) AS turns
+    FROM records WHERE kind = 'budget_charged' AND coalesce(data ->> '$.amounts.calls', 0) = 0
+    AND at >= strftime('%Y-%m-%dT%H:%M:%S', 'now', 'localtime', 'start of day', 'utc')";
 
 /// Sessions that changed.
 const SESSIONS: &str = "SELECT count(*) FROM sessions WHERE updated_at >= ?1";
@@ -128,6 +139,12 @@ impl Runtime {
         report.days = Some(rows(&all, |part| UsageKey::Day(part.day.clone())));
         report.agents = Some(rows(&all, |part| UsageKey::Agent(part.agent.clone())));
         Ok(report)
+    }
+
+    /// Adds up what the sessions of the store were charged since midnight of the local time zone: tokens, money and turns.
+    pub async fn spent_today(&self) -> Result<Amounts, SelectError> {
+        let rows: Vec<Amounts> = self.rows(TODAY, &[]).await?;
+        Ok(rows.into_iter().fold(Amounts::ZERO, Amounts::plus))
     }
 
     async fn rows<T: DeserializeOwned>(

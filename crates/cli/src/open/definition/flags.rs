@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use backstitch::agent_file::{AgentDefinition, BudgetDefinition, ModelName, Span};
+use backstitch::agent_file::{AgentDefinition, BudgetDefinition, ModelName, Span, check_base_url};
 use backstitch::mode::{AgentMode, RightsChoice};
 use backstitch::ports::{SandboxMode, SandboxSockets};
+use backstitch::providers::ThinkingBudget;
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
 
@@ -56,8 +57,15 @@ pub(crate) struct ModelFlags {
     #[arg(long, value_name = "PROVIDER:MODEL")]
     pub(super) model: Option<ModelName>,
     /// Base URL of the model's API. Default: the provider's own.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = base_url)]
     pub(super) base_url: Option<String>,
+    /// Effort of the model, as its provider names it, such as low, medium or high. Default: that of the agent, else the
+    /// provider's own.
+    #[arg(long, value_name = "WORD")]
+    pub(super) effort: Option<String>,
+    /// Thinking of the model: default, adaptive, or a number of tokens. Default: that of the agent, else the provider's own.
+    #[arg(long, value_name = "TOKENS|adaptive", value_parser = thinking)]
+    pub(super) thinking: Option<ThinkingBudget>,
     /// Context window of the model in tokens. Longer conversations are sent without older results. Default:
     /// that of a known model.
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1_000..))]
@@ -89,8 +97,8 @@ pub(crate) enum ModelNeed {
 pub(crate) struct AgentFlags {
     #[command(flatten)]
     pub(crate) model: ModelFlags,
-    /// TOML file that defines the agent. The other options override it. Default: an agent without
-    /// instructions.
+    /// TOML file that defines the agent. The other options override it. Default: an agent with the command's own
+    /// instructions and those of the project.
     #[arg(long, value_name = "FILE")]
     pub(super) agent: Option<PathBuf>,
     /// Text of the system message, in place of the command's own instructions and those of the project. Default:
@@ -139,6 +147,9 @@ pub(crate) struct AgentFlags {
     /// inside.
     #[arg(long, value_enum)]
     pub(super) sockets: Option<Sockets>,
+    /// Leave out the MCP servers of the settings and of the project. Default: they are offered.
+    #[arg(long)]
+    pub(super) no_mcp: bool,
     /// Maximum number of turns of an evaluation. Default: 5 for programs, no limit for tool calls.
     #[arg(long, value_name = "N")]
     pub(super) max_turns: Option<u64>,
@@ -185,6 +196,12 @@ impl ModelFlags {
         if let Some(model) = &self.model {
             switch_model(model, definition)?;
         }
+        if let Some(effort) = &self.effort {
+            definition.request.effort = Some(effort.clone());
+        }
+        if let Some(thinking) = self.thinking {
+            definition.request.thinking = thinking;
+        }
         if let Some(retries) = self.retries {
             definition.retry.get_or_insert_default().retries = Some(retries);
         }
@@ -195,7 +212,8 @@ impl ModelFlags {
         definition.window = self.window.or(definition.window);
         definition.fill_known_model();
         let is_given = self.model.is_some() || self.base_url.is_some() || self.window.is_some();
-        Ok(is_given || self.retries.is_some())
+        let is_other_request = self.effort.is_some() || self.thinking.is_some();
+        Ok(is_given || is_other_request || self.retries.is_some())
     }
 }
 
@@ -221,6 +239,23 @@ impl MovedTo {
         let is_other = definition.workspace.path != directory;
         definition.workspace.path = directory;
         Ok(is_other)
+    }
+}
+
+/// Checks an address.
+fn base_url(text: &str) -> Result<String, String> {
+    check_base_url(text).map(|()| text.to_owned()).map_err(|problem| problem.message)
+}
+
+/// Parses how much a model thinks, as agent files name it.
+fn thinking(text: &str) -> Result<ThinkingBudget, String> {
+    match text {
+        "default" => Ok(ThinkingBudget::Default),
+        "adaptive" => Ok(ThinkingBudget::Adaptive),
+        tokens => tokens
+            .parse()
+            .map(ThinkingBudget::Budget)
+            .map_err(|_| "write default, adaptive or a number of tokens".to_owned()),
     }
 }
 

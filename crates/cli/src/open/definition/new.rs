@@ -62,6 +62,9 @@ impl AgentFlags {
         if is_of_project {
             rights::restrict(&mut definition, &config, &of_user);
         }
+        if model == ModelNeed::Required && definition.engine.is_none() && !self.no_mcp {
+            add_servers(&mut definition, common, &config, &directory)?;
+        }
         let chosen = self.rights().or(rights::of_file(&definition)).or(of_user);
         config.complete(&mut definition, |key| file.keys.contains(key))?;
         self.model.apply(&mut definition)?;
@@ -138,6 +141,28 @@ impl AgentFlags {
         addresses::allow(&definition);
         Ok(definition)
     }
+}
+
+/// Adds the MCP servers of the user and of the project. Those of the agent file come first, then those of the user.
+#[cfg(feature = "mcp")]
+fn add_servers(
+    definition: &mut AgentDefinition,
+    common: &Common,
+    config: &Config,
+    directory: &Path,
+) -> anyhow::Result<()> {
+    for server in config.servers().into_iter().chain(trusted::project_servers(common, directory)?) {
+        if definition.mcp.iter().all(|known| known.name != server.name) {
+            definition.mcp.push(server);
+        }
+    }
+    Ok(())
+}
+
+/// Adds nothing: this command was built without MCP.
+#[cfg(not(feature = "mcp"))]
+fn add_servers(_: &mut AgentDefinition, _: &Common, _: &Config, _: &Path) -> anyhow::Result<()> {
+    Ok(())
 }
 
 impl AgentFlags {

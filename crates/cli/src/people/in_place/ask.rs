@@ -60,7 +60,8 @@ impl Question<'_> {
                 }
                 "a" | "always" => {
                     let Ok(tool) = ToolName::new(&self.call.name) else { continue };
-                    let rule = ApprovalRule::new(ApprovalVerdict::Allow, ApprovalScope::of_tool(tool));
+                    let scope = self.host_scope(&arguments).unwrap_or_else(|| ApprovalScope::of_tool(tool));
+                    let rule = ApprovalRule::new(ApprovalVerdict::Allow, scope);
                     return Some((approval(arguments, is_edited), Some(rule)));
                 }
                 "p" | "prefix" => {
@@ -183,11 +184,13 @@ impl Question<'_> {
 
     fn help(&self, arguments: &Value) -> Vec<Text> {
         let name = &self.call.name;
+        let host = self.host_scope(arguments).and_then(|scope| scope.prefix().first().cloned());
+        let whose = host.map_or_else(String::new, |host| format!(" to {host}"));
         let mut lines = lines_of(&format!(
             "y  run it\n\
              n  do not run it; `n TEXT` gives the model a reason\n\
              e  edit it, then look at it again\n\
-             a  run it, and from now on every call of {name} in this session and its sub-agents"
+             a  run it, and from now on every call of {name}{whose} in this session and its sub-agents"
         ));
         if words_of(arguments).is_some() {
             lines.extend(lines_of(
@@ -199,6 +202,11 @@ impl Question<'_> {
              q  leave it waiting (so do Ctrl-C and Ctrl-D)",
         ));
         lines
+    }
+
+    /// Returns the scope of all calls to the host of this one, if it reads from one.
+    fn host_scope(&self, arguments: &Value) -> Option<ApprovalScope> {
+        ApprovalScope::of_host(ToolName::new(&self.call.name).ok()?, arguments.as_object()?)
     }
 
     /// Returns a rule that allows commands with the same first words. The person chooses how many.

@@ -62,7 +62,9 @@ impl Conversation {
             Slash::Help => println!("{}", slash::help()),
             Slash::Exit => return Ok(Flow::Leave),
             Slash::Resume => return self.try_resume().await,
-            Slash::Model => self.switch(words.first().map(String::as_str)).await?,
+            Slash::Model => {
+                self.switch(words.first().map(String::as_str), words.get(1).map(String::as_str)).await?;
+            }
             Slash::Mode => self.switch_mode(words.first().map(String::as_str)).await?,
             Slash::New => {
                 (self.session, self.place) = (None, None);
@@ -203,10 +205,12 @@ impl Conversation {
         self.reload().await
     }
 
-    /// Shows the model, or continues with another.
-    async fn switch(&mut self, name: Option<&str>) -> anyhow::Result<()> {
+    /// Shows the model, or continues with another, or with another effort.
+    async fn switch(&mut self, name: Option<&str>, effort: Option<&str>) -> anyhow::Result<()> {
         let Some(name) = name else {
-            println!("{}; `/model PROVIDER:MODEL` changes it", self.model());
+            let effort = self.definition.request.effort.as_deref();
+            let effort = effort.map(|effort| format!(" with the effort {effort}")).unwrap_or_default();
+            println!("{}{effort}; `/model PROVIDER:MODEL [EFFORT]` changes it", self.model());
             return Ok(());
         };
         let model: ModelName = match name.parse() {
@@ -218,6 +222,9 @@ impl Conversation {
         };
         let mut definition = self.definition.clone();
         switch_model(&model, &mut definition)?;
+        if let Some(effort) = effort {
+            definition.request.effort = (effort != "default").then(|| effort.to_owned());
+        }
         definition.fill_known_model();
         let definition = with_served_models(&self.common, definition).await;
         // A model that cannot be used, such as one without a key, changes nothing.
@@ -226,7 +233,8 @@ impl Conversation {
         self.record_definition()
             .await
             .context("the model applies to this conversation, and was not recorded")?;
-        println!("the conversation continues with {}", self.model());
+        let effort = effort.map(|effort| format!(", effort {effort}")).unwrap_or_default();
+        println!("the conversation continues with {}{effort}", self.model());
         Ok(())
     }
 
@@ -291,5 +299,9 @@ fn print_cost(view: &JournalView) {
     match spent.money_micros {
         0 => println!("{:<24} {:>12}", "cost", "not known"),
         micros => println!("{:<24} {:>12}", "cost", money(micros)),
+    }
+    let unpriced: u64 = view.evaluations().map(|evaluation| evaluation.unpriced_requests()).sum();
+    if unpriced > 0 {
+        println!("{:<24} {:>12}", "requests without a price", grouped(unpriced));
     }
 }

@@ -11,7 +11,7 @@ use backstitch::journal::PauseReason;
 use backstitch::mode::AgentMode;
 use backstitch::ports::Workspace;
 use backstitch::view::JournalView;
-use backstitch::{DriveOutcome, Run};
+use backstitch::{DriveOutcome, ResumeOptions, Run, SessionOptions};
 
 use super::attach;
 use super::prompt::{Prompt, TypedLine};
@@ -25,7 +25,7 @@ use crate::open::definition::{
     AgentFlags, build_agent, definition_of, first_line, pin_servers, with_served_models,
 };
 use crate::open::guarded::refuse_to_drive;
-use crate::open::{OpenStore, Signals, ensure_idle, short};
+use crate::open::{OpenStore, Signals, day_budget, ensure_idle, short};
 use crate::terminal::{self, Role, Text};
 use crate::trust::addresses;
 use crate::work::drive::with_rules;
@@ -182,7 +182,11 @@ impl Conversation {
         }
         ensure_idle(&self.common, place, session).await?;
         let signals = Signals::listen()?;
-        let run = place.runtime.resume(session, &self.built.agent).await?;
+        let view = place.view(session).await?;
+        let budget = day_budget::of_resume(&self.common, place, &self.definition, &view).await?;
+        let resume = ResumeOptions { budget, ..ResumeOptions::default() };
+        let options = SessionOptions::default();
+        let run = place.runtime.resume_with(session, &self.built.agent, resume, options).await?;
         self.drive(run, signals).await
     }
 
@@ -205,7 +209,11 @@ impl Conversation {
         if is_open(&place.view(session).await?) && !self.end_turn(session).await? {
             return Ok(Flow::Continue);
         }
-        let run = place.runtime.ask(session, &self.built.agent, mission).await?;
+        let mut agent = self.built.agent.clone();
+        if self.definition.engine.is_none() {
+            agent.budget = day_budget::of_start(&self.common, place, &self.definition).await?;
+        }
+        let run = place.runtime.ask(session, &agent, mission).await?;
         self.drive(run, signals).await
     }
 
@@ -216,7 +224,11 @@ impl Conversation {
             self.built = agent_of(&self.common, &self.definition)?;
         }
         let new = NewSession::open(&self.common, &self.definition)?;
-        let started = new.start(&self.built.agent, mission, BTreeMap::new()).await?;
+        let mut agent = self.built.agent.clone();
+        if self.definition.engine.is_none() {
+            agent.budget = day_budget::of_start(&self.common, &new.place, &self.definition).await?;
+        }
+        let started = new.start(&agent, mission, BTreeMap::new()).await?;
         started.files.iter().flat_map(copy_lines).for_each(|line| eprintln!("{line}"));
         let isolation = started.files.as_ref().and_then(|files| files.isolation.as_ref());
         if let (Some(isolation), Some(workspace)) = (isolation, started.workspace()) {

@@ -39,7 +39,7 @@ const ENTRIES: [SlashEntry; 16] = [
     SlashEntry("/diff", Slash::Diff, "[A] [B]", "show what changed since the start, or between two points"),
     SlashEntry("/show", Slash::Show, "[POINT]", "show the conversation, calls and state"),
     SlashEntry("/log", Slash::Log, "", "show the events of the session"),
-    SlashEntry("/model", Slash::Model, "[NAME]", "show or change the model"),
+    SlashEntry("/model", Slash::Model, "[NAME [EFFORT]]", "show or change the model"),
     SlashEntry("/mode", Slash::Mode, "[NAME]", "show or change what runs without a question"),
     SlashEntry("/cost", Slash::Cost, "", "show what the session has spent"),
     SlashEntry(

@@ -9,20 +9,23 @@ use serde_json::{Value, json};
 use crate::error::{code_of, message_of};
 use crate::terminal::{duration, grouped, money};
 
-/// Renders all amounts as JSON, including those that are zero.
-pub(super) fn as_json(spent: Amounts) -> Value {
+/// Renders all amounts as JSON, including those that are zero, and the number of requests whose cost is not known.
+pub(super) fn as_json((spent, unpriced): (Amounts, u64)) -> Value {
     json!({
         "input_tokens": spent.input_tokens, "cache_read_tokens": spent.cache_read_tokens,
         "cache_write_tokens": spent.cache_write_tokens, "output_tokens": spent.output_tokens,
         "reasoning_tokens": spent.reasoning_tokens, "total_tokens": spent.total_tokens(),
-        "money_micros": spent.money_micros, "turns": spent.turns, "calls": spent.calls,
+        "money_micros": spent.money_micros, "unpriced_requests": unpriced, "turns": spent.turns, "calls": spent.calls,
     })
 }
 
 /// Formats what an evaluation took.
-pub(super) fn closing_line(took: Duration, turns: u64, spent: Amounts) -> String {
+pub(super) fn closing_line(took: Duration, turns: u64, spent: Amounts, unpriced: u64) -> String {
     let mut parts = vec![run_time(took), counted(turns, "turn")];
     parts.extend(tokens_and_money(spent));
+    if spent.money_micros > 0 && unpriced > 0 {
+        parts.push(format!("and {} without a price", counted(unpriced, "request")));
+    }
     format!("({})", parts.join(", "))
 }
 
@@ -82,10 +85,14 @@ mod tests {
     fn lines_leave_out_what_is_zero() {
         let spent = Amounts { input_tokens: 1200, output_tokens: 34, money_micros: 12_300, ..Amounts::ZERO };
         assert_eq!(
-            closing_line(Duration::from_millis(2140), 3, spent),
+            closing_line(Duration::from_millis(2140), 3, spent, 0),
             "(2.1 s, 3 turns, 1,234 tokens, cost 0.0123)"
         );
-        assert_eq!(closing_line(Duration::from_secs(75), 1, Amounts::ZERO), "(1 min 15 s, 1 turn)");
+        assert_eq!(closing_line(Duration::from_secs(75), 1, Amounts::ZERO, 1), "(1 min 15 s, 1 turn)");
+        assert!(
+            closing_line(Duration::ZERO, 1, spent, 1)
+                .ends_with("cost 0.0123, and 1 request without a price)")
+        );
         assert_eq!(status_line("scripted:a", 2, Amounts::ZERO, None), "scripted:a · turn 2");
     }
 }

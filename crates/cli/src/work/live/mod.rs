@@ -65,7 +65,8 @@ struct ScreenState {
     /// Session that was announced, until its end is.
     announced: Option<Value>,
     /// Total spending of the session, once it is known.
-    spent: Option<Amounts>,
+    /// What was spent, and the number of requests whose cost is not known.
+    spent: Option<(Amounts, u64)>,
 }
 
 /// A run whose start was announced, so its end has to be announced too. After a panic, that happens on drop.
@@ -193,7 +194,8 @@ impl Screen {
     pub(crate) fn close(&self, view: &JournalView) {
         let Some(latest) = view.latest_evaluation() else { return };
         let took = self.state().began.elapsed();
-        let line = closing::closing_line(took, latest.turns, view.spent_by(latest));
+        let line =
+            closing::closing_line(took, latest.turns, view.spent_by(latest), latest.unpriced_requests());
         self.status_text(&Text::new().add(Role::Dim, line));
     }
 
@@ -204,8 +206,9 @@ impl Screen {
     }
 
     /// Sets the total spending of the session, for its last event.
-    pub(crate) fn set_spent(&self, spent: Amounts) {
-        self.state().spent = Some(spent);
+    pub(crate) fn set_spent(&self, view: &JournalView) {
+        let unpriced = view.evaluations().map(|evaluation| evaluation.unpriced_requests()).sum();
+        self.state().spent = Some((view.ledger().charged(), unpriced));
     }
 
     /// Prints the last event. Later calls print nothing.

@@ -16,4 +16,5 @@ mod independent;
 mod kills;
 mod protocol;
 mod servers;
+mod settings;
 mod windows;
