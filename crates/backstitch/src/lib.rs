@@ -204,9 +204,9 @@ pub mod host {
     #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
     pub use crate::runtime::{
         CollectOptions, EvaluationTurns, FindError, IdPart, ImportOptions, LogEntry, LogFilter, LogPageOptions,
-        OpenProgram, RemoveOptions, SessionAt, SessionBundle, SessionIndex, SessionLog, SessionsPageOptions,
-        TranscriptStart, WorkspaceEvent, check_apart, cost, interrupted_applies, is_failure, money,
-        pending_decisions, resolve_beginning,
+        NameError, OpenProgram, RemoveOptions, SessionAt, SessionBundle, SessionIndex, SessionLog,
+        SessionsPageOptions, TranscriptStart, WorkspaceEvent, check_apart, check_workspace, cost,
+        interrupted_applies, is_failure, money, pending_decisions, resolve_beginning,
     };
     #[doc(inline)]
     pub use backstitch_core::text::{escape_characters, is_steering};

@@ -14,7 +14,9 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  backstitch quickstart --directory demo")]
     Quickstart(work::quickstart::Quickstart),
     /// Talk to an agent on this terminal.
-    #[command(after_help = "Examples:\n  backstitch chat --model openai:MODEL\n  backstitch chat 4f2a")]
+    #[command(
+        after_help = "Examples:\n  backstitch chat --model openai:MODEL\n  backstitch chat 4f2a\n  backstitch -c\n  backstitch chat --pick"
+    )]
     Chat(Box<work::chat::Chat>),
     /// Start a session and run it until it answers.
     #[command(
@@ -24,10 +26,10 @@ pub(crate) enum Command {
     /// Resume a session where it was interrupted or paused.
     #[command(
         after_help = "Examples:\n  backstitch resume\n  backstitch resume 4f2a --budget tokens=200000\n  \
-        backstitch resume 4f2a --files restore\n  \
+        backstitch resume 4f2a --files restore\n  backstitch resume --all-interrupted --json\n  \
         backstitch rewind 4f2a before:9c1d && backstitch resume 4f2a --message 'Move it, do not delete it'"
     )]
-    Resume(work::drive::Resume),
+    Resume(work::resume::Resume),
     /// Ask a follow-up question in a session.
     #[command(after_help = "Example:\n  backstitch ask 4f2a \"And the other file?\"")]
     Ask(work::drive::Ask),
@@ -50,7 +52,7 @@ pub(crate) enum Command {
     /// Show a request to the model, rendered again from the journal.
     #[command(after_help = "Example:\n  backstitch request 4f2a 2 --raw")]
     Request(look::request::Request),
-    /// Show what sessions used, by day, model, tool and agent.
+    /// Show what sessions used, by day, model, tool, agent and tag.
     #[command(
         after_help = "Examples:\n  backstitch stats --since 7d\n  backstitch stats --all --by model --json"
     )]
@@ -60,6 +62,9 @@ pub(crate) enum Command {
         after_help = "Examples:\n  backstitch query \"SELECT tool, count(*) FROM calls GROUP BY tool\"\n  backstitch query - --csv < report.sql"
     )]
     Query(look::query::Query),
+    /// Show which call wrote each line of a file, and what it was asked.
+    #[command(after_help = "Example:\n  backstitch blame src/main.rs")]
+    Blame(look::blame::Blame),
     /// Compare two points of a session.
     #[command(after_help = "Example:\n  backstitch diff 4f2a start head --names")]
     Diff(look::diff::Diff),
@@ -92,6 +97,16 @@ pub(crate) enum Command {
         after_help = "Examples:\n  backstitch guard install claude-code\n  backstitch guard -- make install\n  backstitch guard --quiet-for 500ms -- npm run build"
     )]
     Guard(programs::guard::Guard),
+    /// List everything that waits for you, in all projects.
+    ///
+    /// Each entry has what has to be decided, and the commands that decide it.
+    #[command(after_help = "Examples:\n  backstitch inbox\n  backstitch inbox --here --json")]
+    Inbox(people::inbox::Inbox),
+    /// Give a session a name, which can be typed wherever its id can.
+    #[command(
+        after_help = "Examples:\n  backstitch name 4f2a hem\n  backstitch chat hem\n  backstitch name hem --remove"
+    )]
+    Name(people::name::Name),
     /// Decide about a call that waits.
     #[command(after_help = "Example:\n  backstitch resolve 4f2a 9c41 deny --reason \"Keep the old files\"")]
     Resolve(people::decide::Resolve),
@@ -116,7 +131,9 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  backstitch pause 4f2a")]
     Pause(people::decide::Interrupt),
     /// Check a store for damage, and its index of sessions.
-    #[command(after_help = "Examples:\n  backstitch verify --store store.db\n  backstitch verify --repair")]
+    #[command(
+        after_help = "Examples:\n  backstitch verify --store store.db\n  backstitch verify --repair\n  backstitch verify --all"
+    )]
     Verify(store::maintain::Verify),
     /// Copy the sound part of a damaged store to a new one.
     #[command(after_help = "Example:\n  backstitch salvage recovered/store.db --store damaged/store.db")]
@@ -135,8 +152,11 @@ pub(crate) enum Command {
     /// Copy a session to another store.
     #[command(after_help = "Example:\n  backstitch copy 4f2a --to other/store.db")]
     Copy(store::moving::Copy),
+    /// Show what takes the space of a store, by kind and by session.
+    #[command(after_help = "Examples:\n  backstitch size\n  backstitch size --all --json")]
+    Size(store::size::Size),
     /// Delete unreferenced data.
-    #[command(after_help = "Example:\n  backstitch gc --dry-run --keep-days 30")]
+    #[command(after_help = "Examples:\n  backstitch gc --dry-run --keep-days 30\n  backstitch gc --all")]
     Gc(store::maintain::Gc),
     /// Merge the changes of an isolated session into its project.
     ///
@@ -148,7 +168,9 @@ pub(crate) enum Command {
     /// Remove a value, such as a leaked key, from everything that a session recorded.
     ///
     /// The value is read from standard input.
-    #[command(after_help = "Example:\n  backstitch redact 4f2a < leaked-key.txt")]
+    #[command(
+        after_help = "Examples:\n  backstitch redact 4f2a < leaked-key.txt\n  backstitch redact --all --dry-run < leaked-key.txt"
+    )]
     Redact(store::erase::Redact),
     /// Delete sessions for good.
     #[command(after_help = "Example:\n  backstitch rm 4f2a --with-forks")]
@@ -202,6 +224,7 @@ async fn dispatch(common: &Common, command: Command) -> anyhow::Result<ExitCode>
         Command::Log(command) => command.run(common).await,
         Command::Show(command) => command.run(common).await,
         Command::Request(command) => command.run(common).await,
+        Command::Blame(command) => command.run(common).await,
         Command::Diff(command) => command.run(common).await,
         Command::Stats(command) => command.run(common).await,
         Command::Query(command) => command.run(common).await,
@@ -212,6 +235,8 @@ async fn dispatch(common: &Common, command: Command) -> anyhow::Result<ExitCode>
         Command::Redo(command) => command.run(common).await,
         Command::Fork(command) => command.run(common).await,
         Command::Guard(command) => command.run(common).await,
+        Command::Inbox(command) => command.run(common).await,
+        Command::Name(command) => command.run(common).await,
         Command::Resolve(command) => command.run(common).await,
         Command::Approve(command) => command.run(common).await,
         Command::Deny(command) => command.run(common).await,
@@ -225,6 +250,7 @@ async fn dispatch(common: &Common, command: Command) -> anyhow::Result<ExitCode>
         Command::Export(command) => command.run(common).await,
         Command::Import(command) => command.run(common).await,
         Command::Copy(command) => command.run(common).await,
+        Command::Size(command) => command.run(common).await,
         Command::Gc(command) => command.run(common).await,
         Command::Redact(command) => command.run(common).await,
         Command::Apply(command) => command.run(common).await,

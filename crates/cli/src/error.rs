@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use backstitch::RuntimeError;
 use backstitch::agent_file::AgentFileError;
 pub(crate) use backstitch::code::ErrorCode;
-use backstitch::host::{DirectoryError, FindError};
+use backstitch::host::{DirectoryError, FindError, NameError};
 use backstitch::ports::{OpenError, PolicyError, ProcessError, SelectError, StoreError, WorkspaceError};
 use backstitch::redaction::ValueRefused;
 use backstitch::secrets::Secrets;
@@ -64,6 +64,7 @@ fn known_code(error: &(dyn Error + 'static)) -> Option<ErrorCode> {
         .or_else(|| of(error, TrustError::code))
         .or_else(|| of(error, SettingsError::code))
         .or_else(|| of(error, FindError::code))
+        .or_else(|| of(error, NameError::code))
         .or_else(|| of(error, RuntimeError::code))
         .or_else(|| of(error, AgentFileError::code))
         .or_else(|| of(error, |error: &ValueRefused| error.code()))

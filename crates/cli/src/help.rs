@@ -7,10 +7,10 @@ use clap::Command;
 /// The commands, in the order and under the headings of the help.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Work", &["quickstart", "chat", "run", "resume", "ask"]),
-    ("Look", &["ls", "log", "show", "diff", "cat", "request", "stats", "query"]),
+    ("Look", &["ls", "log", "show", "diff", "blame", "cat", "request", "stats", "query"]),
     ("Go back", &["rewind", "undo", "redo", "restore", "fork", "apply"]),
-    ("Steer", &["approve", "deny", "resolve", "send", "compact", "pause", "cancel"]),
-    ("Store", &["export", "import", "copy", "backup", "verify", "salvage", "gc", "redact", "rm"]),
+    ("Steer", &["inbox", "approve", "deny", "resolve", "send", "compact", "pause", "cancel", "name"]),
+    ("Store", &["export", "import", "copy", "backup", "verify", "salvage", "size", "gc", "redact", "rm"]),
     ("Other programs", &["serve", "guard", "acp", "mcp", "lisp"]),
     ("Set up", &["init", "config", "models", "trust", "doctor", "completions", "explain", "help"]),
 ];

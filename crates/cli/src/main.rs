@@ -84,7 +84,10 @@ enum Command {
 /// Adds `chat` if no command is given, a person is there, and the options are those of a conversation.
 fn with_command(words: Vec<OsString>) -> Vec<OsString> {
     let has_options_only = words.get(1).is_none_or(|word| word.as_encoded_bytes().starts_with(b"-"));
-    if !has_options_only || !work::chat::is_interactive() || Arguments::try_parse_from(&words).is_ok() {
+    // Without a terminal, `chat` says what to use instead.
+    let continues = words.iter().any(|word| word == "-c" || word == "--continue");
+    let is_chat = has_options_only && (continues || work::chat::is_interactive());
+    if !is_chat || Arguments::try_parse_from(&words).is_ok() {
         return words;
     }
     let mut chat = words.clone();

@@ -126,7 +126,7 @@ pub struct StoreCollection {
     /// Deleted and kept objects.
     #[serde(flatten)]
     pub content: GcReport,
-    /// Total number of bytes of the deleted objects.
+    /// Total number of bytes of the deleted objects, and of the records of sessions that have expired.
     pub freed_bytes: u64,
     /// Files and directories that killed processes had left.
     pub left: Vec<PathBuf>,

@@ -12,15 +12,16 @@ use backstitch_runtime::{
     Adapters, DirectoryError, Isolation, OpenedWorkspace, PrivateDirectory, SessionFiles, WorkspaceSpec,
 };
 use backstitch_workspace::{
-    HostWorkspace, IsolateError, OpenOptions, ProjectCopy, remove_copy, restore_copy,
+    HostFilesystem, HostWorkspace, IsolateError, OpenOptions, ProjectCopy, remove_copy, restore_copy,
 };
 
 use super::setup;
 use super::workspace_event::{Report, WorkspaceEvent};
+use crate::RuntimeError;
 use crate::agent_file::AgentDefinition;
 use crate::id::SessionId;
 use crate::isolated;
-use crate::ports::{BoxFuture, Policy, Workspace, directory_holder};
+use crate::ports::{Access, BoxFuture, FilesystemLimits, Policy, Workspace, directory_holder};
 use crate::session::BoxError;
 use crate::stores::{OpenedStore, StoreAddress};
 
@@ -256,6 +257,16 @@ pub fn check_apart(directory: &Path, store: &StoreAddress) -> Result<(), Directo
             Err(DirectoryError::InStore { store: file.to_owned() })
         }
         _ => Ok(()),
+    }
+}
+
+/// Fails if no session may work in a directory, such as a home directory. Nothing is claimed.
+pub fn check_workspace(directory: &Path) -> Result<(), RuntimeError> {
+    match HostFilesystem::open(directory, None, Access::ReadOnly, FilesystemLimits::default()) {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            Err(RuntimeError::Directory { directory: directory.to_owned(), cause: Arc::new(error) })
+        }
     }
 }
 

@@ -1,13 +1,15 @@
-//! Sessions by the names that people type: the beginning or the end of an id, or the latest one.
+//! Sessions by the words that people type: the beginning or the end of an id, a name, or none for the latest one.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::Runtime;
+use crate::RuntimeError;
 use crate::code::ErrorCode;
 use crate::id::SessionId;
-use crate::journal::{Origin, Position, RecordBody};
-use crate::ports::StoreError;
+use crate::journal::{Origin, Position, RecordBody, SessionName};
+use crate::ports::{SessionQuery, StoreError};
+use crate::report::{NamedSession, Version};
 
 /// Minimum length of a part of an id. An empty one, such as an unset variable of a script, would match every id.
 const SHORTEST: usize = 4;
@@ -75,12 +77,29 @@ pub enum FindError {
         /// The number of sessions.
         count: usize,
     },
+    /// No session has this name.
+    #[error("there is no session with the name {name}")]
+    NotNamed {
+        /// The name.
+        name: SessionName,
+    },
+    /// More than one session has this name, because some were imported.
+    #[error("{count} sessions have the name {name}; type an id")]
+    SharedName {
+        /// The name.
+        name: SessionName,
+        /// The number of sessions.
+        count: usize,
+    },
     /// The store has no sessions.
     #[error("there is no session yet")]
     Empty,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The sessions could not be listed.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
 }
 
 impl FindError {
@@ -88,16 +107,51 @@ impl FindError {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::NotAnId { .. } => ErrorCode::Usage,
-            Self::NotFound { .. } | Self::Empty => ErrorCode::SessionNotFound,
-            Self::Ambiguous { .. } => ErrorCode::SessionAmbiguous,
+            Self::NotFound { .. } | Self::NotNamed { .. } | Self::Empty => ErrorCode::SessionNotFound,
+            Self::Ambiguous { .. } | Self::SharedName { .. } => ErrorCode::SessionAmbiguous,
             Self::Store(error) => error.code(),
+            Self::Runtime(error) => error.code(),
+        }
+    }
+}
+
+/// A session cannot get a name.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NameError {
+    /// Another session of the store has the name.
+    #[error("session {session} has the name {name}")]
+    Taken {
+        /// The name.
+        name: SessionName,
+        /// The other session.
+        session: SessionId,
+    },
+    /// The session or the store failed.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+}
+
+impl NameError {
+    /// The stable code of the error.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Taken { .. } => ErrorCode::AlreadyExists,
+            Self::Runtime(error) => error.code(),
         }
     }
 }
 
 impl Runtime {
-    /// Finds a session by its id, or by at least 4 characters of its beginning or end.
+    /// Finds a session by its id, by at least 4 characters of its beginning or end, or by its name.
     pub async fn find_session(&self, name: &str) -> Result<SessionId, FindError> {
+        if let Ok(name) = name.parse::<SessionName>() {
+            return match self.named_sessions(&name).await?[..] {
+                [one] => Ok(one),
+                [] => Err(FindError::NotNamed { name }),
+                ref several => Err(FindError::SharedName { name, count: several.len() }),
+            };
+        }
         let part: IdPart = name.parse()?;
         let sessions = self.store.store.sessions().await?;
         let matching: Vec<SessionId> = sessions.into_iter().filter(|id| part.matches(id)).collect();
@@ -106,6 +160,51 @@ impl Runtime {
             [] => Err(FindError::NotFound { part }),
             ref several => Err(FindError::Ambiguous { part, count: several.len() }),
         }
+    }
+
+    /// Gives a session a name, which leads to it wherever its id does, or removes its name. A fork does not inherit it. Fails if
+    /// another session has the name, or if another process drives the session.
+    ///
+    /// ```
+    /// use backstitch::journal::SessionName;
+    /// use backstitch::prelude::*;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let runtime = Runtime::in_memory();
+    /// let policy = ScriptedPolicy::from_toml("[[reply]]\ntext = 'Done.'")?;
+    /// let run = runtime.start(&Agent::new("tailor").policy(policy), "Mend the coat.").await?;
+    /// run.outcome().await?;
+    /// let name: SessionName = "coat".parse()?;
+    /// runtime.name_session(run.session(), Some(&name)).await?;
+    /// assert_eq!(runtime.find_session("coat").await?, run.session());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn name_session(
+        &self,
+        session: SessionId,
+        name: Option<&SessionName>,
+    ) -> Result<NamedSession, NameError> {
+        if let Some(name) = name {
+            self.check_name(name, Some(session)).await?;
+        }
+        let note = name.map_or_else(SessionName::removal, SessionName::note);
+        self.add_note(session, note).await?;
+        Ok(NamedSession { v: Version, session, name: name.map(ToString::to_string) })
+    }
+
+    /// Fails if a session has a name already, other than this one.
+    pub async fn check_name(&self, name: &SessionName, session: Option<SessionId>) -> Result<(), NameError> {
+        match self.named_sessions(name).await?.into_iter().find(|other| Some(*other) != session) {
+            Some(session) => Err(NameError::Taken { name: name.clone(), session }),
+            None => Ok(()),
+        }
+    }
+
+    async fn named_sessions(&self, name: &SessionName) -> Result<Vec<SessionId>, RuntimeError> {
+        let page = self.sessions(SessionQuery::new().with_name(name.as_str())).await?;
+        Ok(page.sessions.iter().map(|session| session.id()).collect())
     }
 
     /// Returns the session that was created last. Child sessions of calls do not count.

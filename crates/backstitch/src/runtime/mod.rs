@@ -26,8 +26,8 @@ use crate::time::Clock;
 use adapters::HostAdapters;
 use workspace_event::Report;
 
-pub use adapters::check_apart;
-pub use find::{FindError, IdPart};
+pub use adapters::{check_apart, check_workspace};
+pub use find::{FindError, IdPart, NameError};
 pub use history::{interrupted_applies, resolve_beginning};
 pub use look::*;
 pub use store::*;

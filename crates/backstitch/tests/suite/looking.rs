@@ -112,6 +112,7 @@ async fn a_list_has_every_session_and_what_it_waits_for() {
             "holder",
             "isolated_from",
             "mission",
+            "name",
             "origin",
             "outcome",
             "parent",
@@ -132,7 +133,7 @@ async fn a_list_has_every_session_and_what_it_waits_for() {
     let expected = json!({
         "v": 1, "session": shop.session, "status": "paused", "reason": "approval", "mission": "Sew a coat",
         "agent": "tailor", "origin": "root", "parent": null, "fork_of": null, "outcome": null, "failure": null,
-        "stopped": null, "holder": null, "waiting": false, "tags": {}, "turns": 2, "isolated_from": null,
+        "stopped": null, "name": null, "holder": null, "waiting": false, "tags": {}, "turns": 2, "isolated_from": null,
     });
     for (name, value) in expected.as_object().unwrap() {
         assert_eq!(json[name], *value, "{name}");

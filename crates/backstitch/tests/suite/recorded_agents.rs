@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use backstitch::agent_file::{AgentDefinition, ToolChoice, imported_note};
-use backstitch::host::FindError;
+use backstitch::host::{FindError, NameError};
+use backstitch::journal::{Note, SessionName};
 use backstitch::mode::AgentMode;
 use backstitch::ports::Sandbox;
 use backstitch::prelude::*;
@@ -125,9 +126,46 @@ async fn a_session_is_found_by_the_beginning_or_end_of_its_id() {
         let error = runtime.find_session(name).await.unwrap_err();
         assert_eq!(error.code().as_str(), code, "{error}");
     }
-    for name in ["cd", "coat", "01890a5d "] {
+    let error = runtime.find_session("coat").await.unwrap_err();
+    assert!(matches!(error, FindError::NotNamed { .. }), "{error}");
+    for name in ["cd", "my coat", "01890a5d "] {
         let error = runtime.find_session(name).await.unwrap_err();
         assert!(matches!(error, FindError::NotAnId { .. }), "{error}");
     }
     assert_eq!(runtime.latest_session().await.unwrap(), last, "the child sessions of calls are newer");
+}
+
+#[tokio::test]
+async fn a_session_is_found_by_its_name() {
+    let runtime = Runtime::in_memory();
+    let mut sessions = Vec::new();
+    for _ in 0..2 {
+        let agent = Agent::new("tailor").policy(ScriptedPolicy::from_toml(QUICK).unwrap());
+        let run = runtime.start(&agent, "Mend the coat.").await.unwrap();
+        run.outcome().await.unwrap();
+        sessions.push(run.session());
+    }
+    let name = |text: &str| text.parse::<SessionName>().unwrap();
+    let named = runtime.name_session(sessions[0], Some(&name("coat"))).await.unwrap();
+    assert_eq!(named.name.as_deref(), Some("coat"));
+    assert_eq!(runtime.find_session("coat").await.unwrap(), sessions[0]);
+    assert!(runtime.find_session("Coat").await.is_err());
+    let taken = runtime.name_session(sessions[1], Some(&name("coat"))).await.unwrap_err();
+    assert!(matches!(taken, NameError::Taken { session, .. } if session == sessions[0]), "{taken}");
+    // Its own name is free for it.
+    runtime.name_session(sessions[0], Some(&name("coat"))).await.unwrap();
+    runtime.name_session(sessions[0], Some(&name("jacket"))).await.unwrap();
+    assert!(runtime.find_session("coat").await.is_err());
+    runtime.name_session(sessions[1], Some(&name("coat"))).await.unwrap();
+    // A fork has a name of its own, and a rewind keeps the name.
+    let fork = runtime.fork(sessions[0], PointSpec::Head).await.unwrap();
+    assert_eq!(runtime.view(fork.session).await.unwrap().name(), None);
+    runtime.rewind(sessions[0], PointSpec::Start).await.unwrap();
+    assert_eq!(runtime.find_session("jacket").await.unwrap(), sessions[0]);
+    assert_eq!(runtime.name_session(sessions[0], None).await.unwrap().name, None);
+    assert!(runtime.find_session("jacket").await.is_err());
+    // A name in a journal of another person is checked too.
+    let hostile = Note::new("name", "x\u{1b}[2J");
+    runtime.add_note(sessions[0], hostile).await.unwrap();
+    assert_eq!(runtime.view(sessions[0]).await.unwrap().name(), None);
 }

@@ -13,16 +13,16 @@ use super::neighbours;
 use super::travel::effect_lines;
 use crate::common::Common;
 use crate::open::guarded::{CommandSession, GuardedSession};
-use crate::open::{OpenStore, short};
+use crate::open::{OpenStore, SessionPoints, short};
 use crate::report::Report;
+use crate::usage;
 
 #[derive(Args)]
 pub(crate) struct Fork {
-    /// Session id, or at least 4 characters of its beginning or end.
-    session: String,
-    /// Point to fork from: a position, before:CALL, after:CALL, CALL, turn:N, start or head.
-    #[arg(default_value = "head")]
-    point: PointSpec,
+    /// Session: its id, at least 4 characters of its beginning or end, or its name. Default: the latest session.
+    session: Option<String>,
+    /// Point to fork from: a position, before:CALL, after:CALL, CALL, turn:N, start or head. Default: head.
+    point: Option<String>,
     /// Directory for the files of the fork, outside of the session's own. Default: a new one beside it.
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
@@ -33,14 +33,20 @@ pub(crate) struct Fork {
 
 impl Fork {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let (place, session) = OpenStore::with_session(common, Some(&self.session)).await?;
+        let SessionPoints { session, points } = SessionPoints::of([self.session, self.point])?;
+        let mut points = points.into_iter();
+        let point = points.next().unwrap_or(PointSpec::Head);
+        if points.next().is_some() {
+            return usage::refuse("a fork has one point: the first of two words has to be a session");
+        }
+        let (place, session) = OpenStore::with_session(common, session.as_deref()).await?;
         let view = place.view(session).await?;
         // The name of a new directory is not known yet: only sessions around it are in its way.
         let beside = || view.directory().map(|own| Path::new(own).with_file_name(session.to_string()));
         if let Some(directory) = self.workspace.clone().or_else(beside).filter(|_| !self.force) {
             neighbours::check(common, &place, &directory, session).await?;
         }
-        let forked = fork_session(&place, &view, self.point, self.workspace).await?;
+        let forked = fork_session(&place, &view, point, self.workspace).await?;
         let directory = forked.workspace.as_ref().map(|directory| format!("its files are in {directory}"));
         let next = match GuardedSession::of(&view) {
             Some(guarded) => Some(format!("the conversation stays with {}", guarded.title())),

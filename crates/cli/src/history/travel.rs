@@ -17,18 +17,18 @@ use super::scope::{self, ScopeArguments};
 use crate::common::Common;
 use crate::open::definition::MovedTo;
 use crate::open::guarded::{CommandSession, ContinueCommand, GuardedSession};
-use crate::open::{OpenStore, in_session_or_whole, listed, short};
+use crate::open::{OpenStore, SessionPoints, in_session_or_whole, listed, short};
 use crate::report::Report;
 use crate::terminal;
 use crate::usage;
 
 #[derive(Args)]
 pub(crate) struct Rewind {
-    /// Session id, or at least 4 characters of its beginning or end.
-    session: String,
+    /// Session: its id, at least 4 characters of its beginning or end, or its name. Default: on a terminal, the latest session.
+    session: Option<String>,
     /// Point to return to: a position, before:CALL, after:CALL, CALL, turn:N, start or rescue:POSITION. Default: a terminal
     /// lists the latest calls, and asks.
-    point: Option<PointSpec>,
+    point: Option<String>,
     /// Reason, which the log shows. Default: none.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -48,15 +48,31 @@ impl Rewind {
     /// Rewinds a session to a point.
     pub(crate) fn to(session: SessionId, point: PointSpec, force: bool) -> Self {
         let (reason, continues, moved) = (None, None, MovedTo::default());
-        let (session, scope) = (session.to_string(), ScopeArguments::forced(force));
-        Self { session, point: Some(point), reason, scope, continues, arguments: Vec::new(), moved }
+        let (session, point) = (Some(session.to_string()), Some(point.to_string()));
+        let scope = ScopeArguments::forced(force);
+        Self { session, point, reason, scope, continues, arguments: Vec::new(), moved }
     }
 
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let mut opened = IdleSession::open(common, Some(&self.session), Some(&self.moved)).await?;
+        let SessionPoints { session, points } =
+            SessionPoints::of([self.session.clone(), self.point.clone()])?;
+        let mut points = points.into_iter();
+        let point = points.next();
+        if points.next().is_some() {
+            return usage::refuse(
+                "a session returns to one point: the first of two words has to be a session",
+            );
+        }
+        if session.is_none() && !common.can_ask() {
+            // The variable of a script that is not set must not change another session.
+            return usage::refuse(
+                "name the session to rewind; only on a terminal, the latest one is the default",
+            );
+        }
+        let mut opened = IdleSession::open(common, session.as_deref(), Some(&self.moved)).await?;
         self.check_continuation(&opened)?;
         check_quiet(common, &mut opened, &self.scope).await?;
-        let chosen = match self.point {
+        let chosen = match point {
             Some(point) => Some(point),
             None => points::choose(common, &opened.place, &opened.view)?,
         };

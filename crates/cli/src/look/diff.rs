@@ -9,19 +9,19 @@ use clap::Args;
 
 use crate::common::{Common, counted};
 use crate::error::{CommandError, ErrorCode};
-use crate::open::{FileAtPoint, OpenStore, in_session, short};
+use crate::open::{FileAtPoint, OpenStore, SessionPoints, in_session, short};
 use crate::report::{Report, ReportLine};
 use crate::terminal::{self, Pager, Role, Text, difference, style};
+use crate::usage;
 
 #[derive(Args)]
 pub(crate) struct Diff {
-    /// Session id, or at least 4 characters of its beginning or end.
-    session: String,
-    /// First point: a position, before:CALL, after:CALL, CALL, turn:N, start, head or rescue:POSITION.
-    from: PointSpec,
-    /// Second point, in the same forms.
-    #[arg(default_value = "head")]
-    to: PointSpec,
+    /// Session: its id, at least 4 characters of its beginning or end, or its name. Default: the latest session.
+    session: Option<String>,
+    /// First point: a position, before:CALL, after:CALL, CALL, turn:N, start, head or rescue:POSITION. Default: start.
+    from: Option<String>,
+    /// Second point, in the same forms. Default: head.
+    to: Option<String>,
     /// List the names of the files that differ, without their content.
     #[arg(long)]
     names: bool,
@@ -29,10 +29,17 @@ pub(crate) struct Diff {
 
 impl Diff {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let SessionPoints { session, points } = SessionPoints::of([self.session, self.from, self.to])?;
+        let mut points = points.into_iter();
+        let (from, to) =
+            (points.next().unwrap_or(PointSpec::Start), points.next().unwrap_or(PointSpec::Head));
+        if points.next().is_some() {
+            return usage::refuse("`diff` compares two points: the first of three has to be a session");
+        }
         let place = OpenStore::for_reading(common)?;
-        let view = place.view(place.session(Some(&self.session)).await?).await?;
+        let view = place.view(place.session(session.as_deref()).await?).await?;
         let detail = if self.names { FileDetail::Names } else { FileDetail::Diffs };
-        let report = place.runtime.diff(&view, &self.from, &self.to, detail).await?;
+        let report = place.runtime.diff(&view, &from, &to, detail).await?;
         let _pager = Pager::new();
         let shown = Report::new(&report);
         let shown = match report.is_empty() {

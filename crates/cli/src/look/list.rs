@@ -19,7 +19,7 @@ use serde_json::json;
 
 use super::table;
 use crate::common::{Common, counted};
-use crate::error::message_of;
+use crate::error::{ErrorCode, code_of, message_of};
 use crate::open::{IndexedStore, OpenStore, in_any_session, with_store_hint};
 use crate::terminal::{self, Pager, Role, Text};
 use crate::usage::Usage;
@@ -79,7 +79,16 @@ impl List {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let _pager = Pager::new();
         if !self.all {
-            self.one(common, &OpenStore::address(common)?, None).await?;
+            match OpenStore::address(common) {
+                Ok(address) => self.one(common, &address, None).await?,
+                // Before the first session there is nothing to list, and nothing is wrong.
+                Err(error) if common.store.is_none() && code_of(&error) == ErrorCode::StoreNotFound => {
+                    if !common.json {
+                        println!("there are no sessions yet: `backstitch run` starts one");
+                    }
+                }
+                Err(error) => return Err(error),
+            }
             return Ok(ExitCode::SUCCESS);
         }
         let all = stores::all().map_err(with_store_hint)?;

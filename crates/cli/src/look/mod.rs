@@ -1,6 +1,8 @@
 //! Commands that show sessions, and change nothing.
 
+pub(crate) mod blame;
 mod call;
+pub(crate) mod conversations;
 pub(crate) mod diff;
 pub(crate) mod list;
 pub(crate) mod log;

@@ -11,7 +11,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::common::Common;
-use crate::open::{IndexedStore, OpenStore};
+use crate::open::{IndexedStore, ProjectStore};
 use crate::terminal::{self, Pager, Table, Text};
 use crate::usage;
 
@@ -22,6 +22,9 @@ const LONGEST: u64 = 1024 * 1024;
 pub(crate) struct Query {
     /// One SELECT statement, or `-` to read it from standard input.
     sql: String,
+    /// Execute it over the stores of all projects, one after the other. With `--json`, each row names its `store`.
+    #[arg(long)]
+    all: bool,
     /// Print comma-separated values with a header.
     #[arg(long)]
     csv: bool,
@@ -42,21 +45,38 @@ impl Query {
             (false, false) => Format::Table,
         };
         let sql = self.statement()?;
+        if self.all && format == Format::Csv {
+            return usage::refuse("`--all` prints several tables: use it with `--json`, or without `--csv`");
+        }
+        let _pager = Pager::new();
+        for store in ProjectStore::of(common, self.all)? {
+            if !self.all {
+                self.select(&sql, &store, Output::new(format)).await?;
+                continue;
+            }
+            store.print_heading(common);
+            let output = Output { store: Some(store.address.to_string()), ..Output::new(format) };
+            if let Err(error) = self.select(&sql, &store, output).await {
+                store.print_error(common, &error);
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn select(&self, sql: &str, store: &ProjectStore, mut output: Output) -> anyhow::Result<()> {
         // The index is brought up to date, because the view of sessions reads it.
-        let place = IndexedStore::open(&OpenStore::address(common)?).await?.place;
+        let place = IndexedStore::open(&store.address).await?.place;
         let limits = SelectLimits {
             rows: self.limit,
             time: Duration::from_secs(self.seconds),
             ..SelectLimits::default()
         };
-        let _pager = Pager::new();
-        let mut output = Output::new(format);
-        let selected = place.runtime.query(&sql, limits, &mut output).await?;
+        let selected = place.runtime.query(sql, limits, &mut output).await?;
         output.end();
         if selected.is_cut {
             eprintln!("only the first {} rows are shown: `--limit N` shows more", selected.rows);
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 
     fn statement(&self) -> anyhow::Result<String> {
@@ -88,11 +108,13 @@ struct Output {
     format: Format,
     names: Vec<String>,
     rows: Vec<Vec<SqlValue>>,
+    /// The store, where there are several.
+    store: Option<String>,
 }
 
 impl Output {
     fn new(format: Format) -> Self {
-        Self { format, names: Vec::new(), rows: Vec::new() }
+        Self { format, names: Vec::new(), rows: Vec::new(), store: None }
     }
 
     /// Prints what was collected.
@@ -136,7 +158,14 @@ impl RowSink for Output {
                 let values: Vec<String> = values.iter().map(text).collect();
                 print_csv(values.iter().map(String::as_str));
             }
-            Format::Json => println!("{}", json!(QueryRow::new(&self.names, &values))),
+            Format::Json => {
+                let mut row = json!(QueryRow::new(&self.names, &values));
+                if let (Some(store), Some(fields)) = (&self.store, row.as_object_mut()) {
+                    // A column of that name is what was asked for.
+                    fields.entry("store").or_insert_with(|| store.as_str().into());
+                }
+                println!("{row}");
+            }
         }
         true
     }

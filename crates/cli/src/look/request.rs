@@ -9,17 +9,17 @@ use serde_json::Value;
 
 use crate::common::Common;
 use crate::error::CommandError;
-use crate::open::OpenStore;
+use crate::open::{OpenStore, is_session};
 use crate::report::Report;
 use crate::terminal;
 use crate::usage::Usage;
 
 #[derive(Args)]
 pub(crate) struct Request {
-    /// Session id, or at least 4 characters of its beginning or end.
-    session: String,
+    /// Session: its id, at least 4 characters of its beginning or end, or its name. Default: the latest session.
+    session: Option<String>,
     /// Number of a turn of the latest evaluation. Default: the latest turn.
-    turn: Option<u64>,
+    turn: Option<String>,
     /// Print only the bytes of the body, as they were sent.
     #[arg(long)]
     raw: bool,
@@ -30,8 +30,15 @@ pub(crate) struct Request {
 
 impl Request {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let (session, turn) = match (self.session, self.turn) {
+            // A number that is too short for a part of an id.
+            (Some(word), None) if !is_session(&word) => (None, Some(word)),
+            words => words,
+        };
+        let wrong = |word: &str| Usage(format!("{word:?} is not the number of a turn"));
+        let turn = turn.map(|word| word.parse::<u64>().map_err(|_| wrong(&word))).transpose()?;
         let place = OpenStore::for_reading(common)?;
-        let view = place.view(place.session(Some(&self.session)).await?).await?;
+        let view = place.view(place.session(session.as_deref()).await?).await?;
         let model = match &self.model {
             Some(model) => {
                 let other = AgentDefinition::of_model(model);
@@ -39,7 +46,7 @@ impl Request {
             }
             None => None,
         };
-        let rendered = place.runtime.request(&view, self.turn, model.as_ref()).await.map_err(explained)?;
+        let rendered = place.runtime.request(&view, turn, model.as_ref()).await.map_err(explained)?;
         let RenderedRequest { mut report, body } = rendered;
         if model.is_none() && report.is_unsent() {
             report.verdict.push_str("; --for PROVIDER:MODEL renders what a model would get");

@@ -1,4 +1,4 @@
-//! `stats`: what sessions used, by day, model, tool and agent.
+//! `stats`: what sessions used, by day, model, tool, agent and tag.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub(crate) struct Stats {
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
     /// Print only this table; may be given several times.
-    #[arg(long, value_name = "WHAT", value_parser = PossibleValuesParser::new(["day", "model", "tool", "agent"]))]
+    #[arg(long, value_name = "WHAT", value_parser = PossibleValuesParser::new(["day", "model", "tool", "agent", "tag"]))]
     by: Vec<String>,
 }
 
@@ -51,8 +51,9 @@ impl Stats {
         }
         report.unreadable.iter().for_each(|error| eprintln!("not counted: {error}"));
         let mut lines = total(&report);
-        let tables = [&mut report.days, &mut report.models, &mut report.tools, &mut report.agents];
-        for (name, rows) in ["day", "model", "tool", "agent"].into_iter().zip(tables) {
+        let UsageReport { days, models, tools, agents, tags, .. } = &mut report;
+        let tables = [days, models, tools, agents, tags];
+        for (name, rows) in ["day", "model", "tool", "agent", "tag"].into_iter().zip(tables) {
             if !self.by.is_empty() && self.by.iter().all(|by| by != name) {
                 *rows = None;
             }
@@ -88,7 +89,8 @@ fn total(report: &UsageReport) -> Vec<Text> {
         (micros, 0) => parts.push(format!("cost {}", money(micros))),
         (micros, _) => parts.push(format!("cost {} and {} without a price", money(micros), unpriced())),
     }
-    parts.push(format!("{} failed, {}", counted(total.failures, "request"), counted(total.retries, "retry")));
+    let (failures, retries) = (counted(total.failures, "failed attempt"), counted(total.retries, "retry"));
+    parts.push(format!("{failures} at requests, {retries}"));
     parts.push(format!("{} failed", counted(total.failed_calls, "call")));
     let [model, calls] =
         [total.model_millis, total.call_millis].map(|millis| duration(Duration::from_millis(millis)));

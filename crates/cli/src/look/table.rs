@@ -7,7 +7,7 @@ use std::io::IsTerminal as _;
 
 use backstitch::host::{one_line, reason_word};
 use backstitch::id::SessionId;
-use backstitch::journal::EvaluationOutcome;
+use backstitch::journal::{EvaluationOutcome, PauseReason};
 use backstitch::ports::{IndexedStatus, OriginKind};
 use backstitch::report::{ListedSession, SessionList, UnreadableEntry};
 use backstitch::time::Timestamp;
@@ -21,6 +21,9 @@ const MISSION: usize = 60;
 
 /// How much of a mission is laid out for a terminal, which is wider than any.
 const LONGEST: usize = 1_000;
+
+/// The most records of a fork that was not driven yet: its beginning, its agent and its files.
+const NEW_FORK: u64 = 4;
 
 /// Columns that a mission gets before other columns are left out.
 const ROOM: usize = 24;
@@ -49,6 +52,10 @@ pub(crate) fn print(list: &SessionList, now: Timestamp) {
         let (status, outcome, turns) = (status(session), outcome(session), Text::from(turns));
         let isolated = if session.isolated_from.is_some() { "(isolated) " } else { "" };
         let mission = origin(session, depth).add(Role::Dim, isolated);
+        let mission = match &session.name {
+            Some(name) => mission.add(Role::Id, &**name).plain("  "),
+            None => mission,
+        };
         let mission = match &*session.mission {
             // The index holds the beginning of a mission, unless that is too large for its record.
             "" if session.turns > 0 => mission.add(Role::Dim, "(a long mission)"),
@@ -92,7 +99,7 @@ fn arranged(sessions: &[ListedSession]) -> Vec<(usize, &ListedSession)> {
 }
 
 /// What a session is doing.
-fn status(session: &ListedSession) -> Text {
+pub(super) fn status(session: &ListedSession) -> Text {
     let status = session.status;
     let role = match status {
         IndexedStatus::Running | IndexedStatus::Runnable => Role::Accent,
@@ -101,8 +108,16 @@ fn status(session: &ListedSession) -> Text {
         _ => Role::Plain,
     };
     match (status, session.reason) {
+        // Nothing has to be decided.
+        (IndexedStatus::Paused, Some(PauseReason::Asked)) => Text::new().add(role, "paused"),
         (IndexedStatus::Paused, Some(reason)) => {
             Text::new().add(role, format!("paused ({})", reason_word(reason)))
+        }
+        // Nobody has driven it yet.
+        (IndexedStatus::Interrupted, _)
+            if session.origin == OriginKind::Fork && session.records.number() <= NEW_FORK =>
+        {
+            Text::new().add(Role::Accent, "new")
         }
         // Between two hooks no process holds it.
         (IndexedStatus::Interrupted, _) if session.tags.contains_key(PROGRAM) => {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use backstitch::agent_file::{AgentFile, McpDefinition, McpFile};
 use backstitch::providers::read_text;
-use backstitch::stores;
+use backstitch::stores::{self, StoreAddress};
 
 use crate::common::Common;
 use crate::config::{Config, ProjectSettings};
@@ -125,6 +125,21 @@ pub(crate) fn store_beside(common: &Common, directory: &Path) -> anyhow::Result<
     }
     eprintln!("the store {} is not used, because it is not trusted", path.display());
     Ok(None)
+}
+
+/// Returns the store that a command in a directory would use, if there is one that is trusted. Nobody is asked.
+pub(crate) fn known_store(common: &Common, directory: &Path) -> Option<StoreAddress> {
+    if let Some(address) = &common.store {
+        return Some(address.clone()).filter(|address| !address.is_missing());
+    }
+    let store = match stores::beside(directory) {
+        Some(beside) => {
+            let is_trusted = common.trust || of_store(&beside).ok()?.standing().ok()? == TrustState::Trusted;
+            is_trusted.then_some(beside)
+        }
+        None => stores::of_project(directory).ok()?,
+    };
+    store.map(StoreAddress::File)
 }
 
 /// Trusts a store that this command has just created in a `.backstitch`, because the user named it.

@@ -16,7 +16,7 @@ use crate::error::{CommandError, ErrorCode};
 use crate::history::idle::IdleSession;
 use crate::history::restores::{self, RestoreCause};
 use crate::open::definition::build_agent;
-use crate::open::{OpenStore, short, user_name};
+use crate::open::{OpenStore, is_session, short, user_name};
 use crate::report::Report;
 use crate::terminal::exact_json;
 use crate::usage::{self, Usage};
@@ -63,7 +63,9 @@ pub(crate) struct Resolve {
 
 impl Resolve {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        self.session.parse::<IdPart>()?;
+        if !is_session(&self.session) {
+            self.session.parse::<IdPart>()?;
+        }
         if self.call != WHOLE_SESSION {
             self.call.parse::<IdPart>()?;
         }
@@ -138,8 +140,9 @@ impl Resolve {
 
 #[derive(Args)]
 pub(crate) struct Approve {
-    /// Session id, or at least 4 characters of its beginning or end.
-    session: String,
+    /// Session: its id, at least 4 characters of its beginning or end, or its name. Default: on a terminal, the session of this
+    /// project that waits for approval, if there is only one.
+    session: Option<String>,
     /// Call ids, or at least 4 characters of the beginning or end of each. Calls of sub-agents are included.
     /// Default: the call that waits, if it is the only one.
     #[arg(value_name = "CALL", conflicts_with = "all")]
@@ -171,8 +174,14 @@ impl Approve {
 
     /// Decides about all named calls, or about none if one of them does not wait for approval.
     async fn decide(self, common: &Common, decision: Decision) -> anyhow::Result<ExitCode> {
-        self.session.parse::<IdPart>()?;
-        let (place, session) = OpenStore::with_session(common, Some(&self.session)).await?;
+        let (place, session) = match &self.session {
+            Some(name) if !is_session(name) => {
+                name.parse::<IdPart>()?;
+                OpenStore::with_session(common, Some(name)).await?
+            }
+            Some(name) => OpenStore::with_session(common, Some(name)).await?,
+            None => only_waiting(common).await?,
+        };
         let waiting = place.runtime.waiting_calls(session).await?;
         let waiting: Vec<_> =
             waiting.into_iter().filter(|call| call.reason == PauseReason::Approval).collect();
@@ -219,6 +228,31 @@ impl Approve {
             }
         }
         Ok(chosen)
+    }
+}
+
+/// Returns the only session of the project that waits for approval. The variable of a script that is not set must not decide, so
+/// this is for terminals only.
+async fn only_waiting(common: &Common) -> anyhow::Result<(OpenStore, SessionId)> {
+    if !common.can_ask() {
+        return usage::refuse(
+            "name the session to decide about; only on a terminal, the one that waits is the default",
+        );
+    }
+    let place = OpenStore::existing(common)?;
+    let mut waiting = place.runtime.pending_sessions().await?;
+    waiting.retain(|one| one.decisions.iter().any(|decision| decision.reason == PauseReason::Approval));
+    match &waiting[..] {
+        [] => Err(not_waiting("no session of this project waits for approval".to_owned())),
+        [only] => {
+            let session = only.session.session;
+            Ok((place, session))
+        }
+        several => {
+            let list = common.hint("inbox --here");
+            let message = format!("{} sessions wait for approval; `{list}` lists them", several.len());
+            usage::refuse(message)
+        }
     }
 }
 

@@ -3,3 +3,7 @@
 pub(crate) mod compact;
 pub(crate) mod decide;
 pub(crate) mod in_place;
+pub(crate) mod inbox;
+pub(crate) mod keyboard;
+pub(crate) mod name;
+pub(crate) mod picker;

@@ -1,5 +1,6 @@
 //! `redact` and `rm`: remove data from a store.
 
+use std::collections::HashSet;
 use std::io::{IsTerminal as _, Read as _};
 use std::process::ExitCode;
 
@@ -11,10 +12,10 @@ use backstitch::redaction::SensitiveValue;
 use backstitch::report::{SessionRedaction, SessionRemoval};
 use clap::Args;
 
-use super::maintain::{remainder_lines, side_file_lines, would_be};
+use super::maintain::{of_store, remainder_lines, side_file_lines, would_be};
 use crate::common::{Common, counted};
 use crate::error::{CommandError, ErrorCode, ReportedError, code_of};
-use crate::open::{OpenStore, short};
+use crate::open::{OpenStore, ProjectStore, listed, short};
 use crate::report::Report;
 use crate::terminal;
 use crate::usage;
@@ -25,9 +26,13 @@ const NOT_SEARCHED: &str = "not searched: other encodings of the value (base64, 
 
 #[derive(Args)]
 pub(crate) struct Redact {
-    /// Session, by the start or the end of its id. Its forks, the sessions that it was forked from, its
-    /// sub-agents and its callers are redacted with it.
-    session: String,
+    /// Session: its id, at least 4 characters of its beginning or end, or its name. Its forks, the sessions that it was
+    /// forked from, its sub-agents and its callers are redacted with it.
+    #[arg(required_unless_present = "all")]
+    session: Option<String>,
+    /// Redact all sessions of all projects.
+    #[arg(long, conflicts_with = "session")]
+    all: bool,
     /// Report what would be removed, and change nothing.
     #[arg(long)]
     dry_run: bool,
@@ -37,12 +42,61 @@ impl Redact {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let value = read_value()?;
         let mode = mode(self.dry_run);
+        if self.all {
+            return redact_all(common, &value, mode).await;
+        }
         let place = open(common, mode)?;
-        let session = place.session(Some(&self.session)).await?;
+        let session = place.session(self.session.as_deref()).await?;
         let redacted = place.runtime.redact(session, value, mode).await?;
-        Report::new(&redacted).lines(redaction_lines(&redacted)).print(common);
+        let lines = redaction_lines(&redacted);
+        Report::new(&redacted).lines(lines).line(NOT_SEARCHED).print(common);
         check_erasure(common, &redacted.content.erasure)
     }
+}
+
+/// Redacts the sessions of all stores. A store or a session that cannot be changed does not keep the value in the others.
+async fn redact_all(common: &Common, value: &SensitiveValue, mode: ErasureMode) -> anyhow::Result<ExitCode> {
+    let mut code = ExitCode::SUCCESS;
+    for store in ProjectStore::all(common)? {
+        store.print_heading(common);
+        if let Err(error) = redact_store(common, &store, value, mode).await {
+            store.print_error(common, &error);
+            code = ExitCode::FAILURE;
+        }
+    }
+    if !common.json {
+        println!("{NOT_SEARCHED}");
+    }
+    Ok(code)
+}
+
+/// Redacts all sessions of a store, one family of sessions after the other.
+async fn redact_store(
+    common: &Common,
+    store: &ProjectStore,
+    value: &SensitiveValue,
+    mode: ErasureMode,
+) -> anyhow::Result<()> {
+    let place = match mode {
+        ErasureMode::DryRun => OpenStore::reading(&store.address)?,
+        ErasureMode::Now => OpenStore::open(&store.address)?,
+    };
+    let (mut next, mut done) = (place.store.sessions().await?.into_iter().next(), HashSet::new());
+    while let Some(session) = next {
+        let mut redacted = place.runtime.redact(session, value.clone(), mode).await?;
+        done.insert(session);
+        done.extend(redacted.content.sessions.iter().map(|one| one.session));
+        let elsewhere = std::mem::take(&mut redacted.content.elsewhere);
+        next = elsewhere.into_iter().find(|other| !done.contains(other));
+        let is_empty = redacted.content.sessions.is_empty() && redacted.side_files.is_empty();
+        // The first one says that nothing was found.
+        if !is_empty || (done.len() == 1 && next.is_none()) {
+            let lines = redaction_lines(&redacted);
+            of_store(Report::new(&redacted), Some(store)).lines(lines).print(common);
+        }
+        check_erasure(common, &redacted.content.erasure)?;
+    }
+    Ok(())
 }
 
 /// Reads the value from standard input. One newline at its end is not part of it.
@@ -73,8 +127,9 @@ fn open(common: &Common, mode: ErasureMode) -> anyhow::Result<OpenStore> {
     }
 }
 
+/// Names a few sessions, and counts the others.
 fn names(sessions: &[SessionId]) -> String {
-    sessions.iter().map(short).collect::<Vec<_>>().join(", ")
+    listed(&sessions.iter().map(short).collect::<Vec<_>>()).unwrap_or_default()
 }
 
 fn redaction_lines(redacted: &SessionRedaction) -> Vec<String> {
@@ -107,8 +162,11 @@ fn redaction_lines(redacted: &SessionRedaction) -> Vec<String> {
         lines.push(format!("these objects are also used by {}", names(&content.shared_with)));
     }
     if !content.elsewhere.is_empty() {
-        let sessions = names(&content.elsewhere);
-        lines.push(format!("the value is also in {sessions}, which {would}left as it is"));
+        let (sessions, count) =
+            (names(&content.elsewhere), counted(content.elsewhere.len(), "other session"));
+        let left = if redacted.dry_run { "would be left" } else { "was left" };
+        lines.push(format!("the value is also in {count}, where it {left} as it is: {sessions}"));
+        lines.push("`--all` removes it from all sessions of all projects".to_owned());
     }
     if !content.kept.is_empty() {
         let records = counted(content.kept.len(), "record");
@@ -119,7 +177,6 @@ fn redaction_lines(redacted: &SessionRedaction) -> Vec<String> {
         let lists = counted(content.file_names.len(), "list");
         lines.push(format!("kept in {lists} of files: there the value is part of a file name"));
     }
-    lines.push(NOT_SEARCHED.to_owned());
     lines
 }
 
@@ -179,7 +236,7 @@ async fn find_named(place: &OpenStore, name: &str) -> anyhow::Result<SessionId> 
     if code_of(&error) != ErrorCode::SessionNotFound {
         return Err(error);
     }
-    let part: IdPart = name.parse()?;
+    let Ok(part) = name.parse::<IdPart>() else { return Err(error) };
     let removed = place.runtime.removed_sessions().await?.into_iter().map(|one| one.session);
     let matching: Vec<SessionId> = removed.filter(|id| part.matches(id)).collect();
     match matching[..] {

@@ -7,13 +7,14 @@ use anyhow::Context as _;
 use backstitch::host::{CollectOptions, IndexProgress};
 use backstitch::ports::{Erasure, GcMode, IndexedStatus};
 use backstitch::report::{StoreCheck, WrongSnapshot};
+use backstitch::stores::StoreAddress;
 use backstitch::stores::side_files::SideFileChange;
 use backstitch::{Runtime, RuntimeError};
 use clap::Args;
 
 use crate::common::{Common, counted};
 use crate::error::{CommandError, ErrorCode, code_of, message_of};
-use crate::open::{OpenStore, ProgressLines, short};
+use crate::open::{OpenStore, ProgressLines, ProjectStore, short};
 use crate::report::Report;
 
 #[derive(Args)]
@@ -65,6 +66,9 @@ impl Salvage {
 
 #[derive(Args)]
 pub(crate) struct Gc {
+    /// Delete in the stores of all projects.
+    #[arg(long)]
+    all: bool,
     /// Delete nothing, and print what would be freed.
     #[arg(long)]
     dry_run: bool,
@@ -92,13 +96,34 @@ pub(crate) struct Gc {
 
 impl Gc {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let place = OpenStore::existing(common)?;
+        if !self.all {
+            return self.collect(common, OpenStore::existing(common)?, None).await;
+        }
+        let mut code = ExitCode::SUCCESS;
+        for store in ProjectStore::all(common)? {
+            store.print_heading(common);
+            let place = OpenStore::open(&store.address);
+            let done = async { self.collect(common, place?, Some(&store)).await };
+            if let Err(error) = done.await {
+                store.print_error(common, &error);
+                code = ExitCode::FAILURE;
+            }
+        }
+        Ok(code)
+    }
+
+    async fn collect(
+        &self,
+        common: &Common,
+        place: OpenStore,
+        store: Option<&ProjectStore>,
+    ) -> anyhow::Result<ExitCode> {
         let options = CollectOptions {
             mode: if self.dry_run { GcMode::DryRun } else { GcMode::Now },
             keep_days: self.keep_days,
             keep_boundaries: self.keep_boundaries,
             expire_days: self.expire_days,
-            expire_statuses: self.expire_status,
+            expire_statuses: self.expire_status.clone(),
         };
         let collected = place.runtime.collect(options).await.map_err(uncollected)?;
         if let Some(Erasure::Pending { reason }) = &collected.erasure {
@@ -112,13 +137,21 @@ impl Gc {
             format!("{session}: {objects} ({}), {bytes}", freed.kind.as_str())
         });
         let (bytes, kept) = (counted(collected.freed_bytes, "byte"), collected.content.kept_bytes);
-        Ok(Report::new(&collected)
+        Ok(of_store(Report::new(&collected), store)
             .lines(collected.expired.iter().map(|session| format!("{}: {expired}", short(session))))
             .lines(remainder_lines(&collected.left, self.dry_run))
             .lines(side_file_lines(&collected.side_files, self.dry_run))
             .lines(objects)
             .line(format!("{bytes} {freed}, {kept} kept"))
             .print(common))
+    }
+}
+
+/// Names the store in a report, where there are several.
+pub(super) fn of_store(report: Report, store: Option<&ProjectStore>) -> Report {
+    match store {
+        Some(store) => report.with("store", store.address.to_string()),
+        None => report,
     }
 }
 
@@ -148,6 +181,9 @@ fn uncollected(error: RuntimeError) -> anyhow::Error {
 
 #[derive(Args)]
 pub(crate) struct Verify {
+    /// Check the stores of all projects.
+    #[arg(long)]
+    all: bool,
     /// Rebuild the index, also of changed paths, and delete snapshots where they differ from the journals. Nothing else is changed.
     #[arg(long)]
     repair: bool,
@@ -155,14 +191,39 @@ pub(crate) struct Verify {
 
 impl Verify {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let place = if self.repair { OpenStore::existing(common)? } else { OpenStore::for_reading(common)? };
+        if !self.all {
+            let address = OpenStore::address(common)?;
+            return self.check(common, &address, None).await;
+        }
+        let mut code = ExitCode::SUCCESS;
+        for store in ProjectStore::all(common)? {
+            store.print_heading(common);
+            match self.check(&store.options(common), &store.address, Some(&store)).await {
+                Ok(done) if done == ExitCode::SUCCESS => {}
+                Ok(_) => code = ExitCode::FAILURE,
+                Err(error) => {
+                    store.print_error(common, &error);
+                    code = ExitCode::FAILURE;
+                }
+            }
+        }
+        Ok(code)
+    }
+
+    async fn check(
+        &self,
+        common: &Common,
+        address: &StoreAddress,
+        store: Option<&ProjectStore>,
+    ) -> anyhow::Result<ExitCode> {
+        let place = if self.repair { OpenStore::open(address)? } else { OpenStore::reading(address)? };
         let mut lines = ProgressLines::new("compared", "summaries");
         let mut progress = |done: IndexProgress| lines.report(done.done, done.total);
         let check = match self.repair {
             true => place.runtime.repair(&mut progress).await?,
             false => place.runtime.verify(&mut progress).await?,
         };
-        Report::new(&check).lines(self.lines(common, &check)).print(common);
+        of_store(Report::new(&check), store).lines(self.lines(common, &check)).print(common);
         Ok(if check.sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 

@@ -4,3 +4,4 @@ pub(crate) mod erase;
 pub(crate) mod export;
 pub(crate) mod maintain;
 pub(crate) mod moving;
+pub(crate) mod size;

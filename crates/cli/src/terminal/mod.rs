@@ -29,12 +29,14 @@ macro_rules! eprintln {
 }
 
 pub(crate) mod difference;
+pub(crate) mod draft;
 mod escape;
 mod layout;
 mod markdown;
 mod number;
 mod output;
 pub(crate) mod pager;
+mod redraw;
 pub(crate) mod style;
 mod table;
 pub(crate) mod time;
@@ -49,6 +51,7 @@ pub(crate) use layout::{cut, width, wrapped};
 pub(crate) use markdown::MarkdownStream;
 pub(crate) use number::{duration, grouped, money};
 pub(crate) use pager::Pager;
+pub(crate) use redraw::RedrawnLines;
 pub(crate) use style::{ColorChoice, Role, Text};
 pub(crate) use table::Table;
 
@@ -173,7 +176,7 @@ pub(crate) fn rows() -> usize {
 }
 
 /// Whether the terminal, if there is one, understands colours and is not just a buffer.
-fn is_capable() -> bool {
+pub(crate) fn is_capable() -> bool {
     std::env::var_os("TERM").is_some_and(|name| !name.is_empty() && name != "dumb")
 }
 

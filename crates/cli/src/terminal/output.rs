@@ -5,13 +5,14 @@
 
 use std::io::{self, Write as _};
 
-use super::pager;
+use super::{draft, pager};
 
 /// Exit code that a shell reports for a program that SIGPIPE ended.
 const BROKEN_PIPE: i32 = 141;
 
 /// Writes bytes, which have to be escaped, to standard output or to the pager.
 pub(super) fn stdout(bytes: &[u8]) {
+    draft::erase();
     if !pager::takes(bytes) {
         directly(bytes);
     }
@@ -24,6 +25,7 @@ pub(super) fn directly(bytes: &[u8]) {
 
 /// Writes bytes, which have to be escaped, to standard error.
 pub(super) fn stderr(bytes: &[u8]) {
+    draft::erase();
     check(io::stderr().lock().write_all(bytes), "stderr");
 }
 

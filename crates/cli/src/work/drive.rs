@@ -1,15 +1,16 @@
-//! `run`, `resume` and `ask`: drive a session.
+//! `run` and `ask`: drive a session. `resume` opens one in the same way.
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use backstitch::RuntimeError;
 use backstitch::agent_file::BuiltAgent;
-use backstitch::host::{DriftPolicy, Fidelity};
+use backstitch::host::Fidelity;
+use backstitch::journal::SessionName;
 use backstitch::mode::AgentMode;
 use backstitch::ports::SandboxMode;
-use backstitch::{ResumeOptions, RuntimeError};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::json;
 
 use super::driving::{DrivenSession, NewSession, StartedSession, Stopper};
@@ -38,6 +39,9 @@ pub(crate) struct Run {
     /// Tag of the session, by which `ls --tag` selects it. Repeatable.
     #[arg(long, value_name = "KEY=VALUE", value_parser = tag)]
     tag: Vec<(String, String)>,
+    /// Name of the session, which can be typed wherever its id can.
+    #[arg(long, value_name = "NAME")]
+    name: Option<SessionName>,
     #[command(flatten)]
     agent: AgentFlags,
 }
@@ -60,7 +64,8 @@ impl Run {
             built.agent.budget = day_budget::of_start(common, &new.place, &definition).await?;
         }
         let common = common.naming(&new.place.address);
-        let started = new.start(&built.agent, mission, self.tag.into_iter().collect()).await?;
+        let tags = self.tag.into_iter().collect();
+        let started = new.start(&built.agent, mission, tags, self.name.as_ref()).await?;
         let NewSession { place, id: session } = new;
         let (workspace, uncovered) = (started.workspace(), started.uncovered_line());
         let StartedSession { run, files } = started;
@@ -101,97 +106,6 @@ impl Run {
 pub(crate) fn with_rules(common: &Common, mut built: BuiltAgent) -> BuiltAgent {
     built.agent = built.agent.approval_rules(common.config.approval_rules());
     built
-}
-
-#[derive(Args)]
-pub(crate) struct Resume {
-    /// Session id, or at least 4 characters of its beginning or end. Default: the latest session.
-    session: Option<String>,
-    #[command(flatten)]
-    model: ModelFlags,
-    /// Refuse to resume if anything of the agent has changed since the session was started.
-    #[arg(long)]
-    strict: bool,
-    /// Take over the session from the process that drives it. A process on this machine is killed.
-    #[arg(long)]
-    take_over: bool,
-    /// Treatment of files that changed while no process drove the session. Default: keep what others changed and
-    /// restore what an interrupted call changed, or pause for a decision if that cannot be told apart.
-    #[arg(long, value_enum)]
-    files: Option<DriftChoice>,
-    /// Message that the agent reads before it continues: at a rewound point, an instruction in place of what it did then.
-    /// `-` reads it from standard input.
-    #[arg(long, value_name = "TEXT")]
-    message: Option<String>,
-    /// Accept an answer that reached its token limit as it is. Default: ask the model to continue it.
-    #[arg(long)]
-    accept: bool,
-    /// What runs without a question from now on: plan, ask, auto or full. It is recorded. Default: that of the session.
-    #[arg(long, value_name = "MODE", conflicts_with = "sandbox")]
-    mode: Option<AgentMode>,
-    /// Files that shell commands may write from now on: workspace (and $TMPDIR), read-only (only $TMPDIR), or off (all).
-    /// It is recorded. Default: that of the session; for an imported one, the stricter of its own and yours.
-    #[arg(long, value_name = "MODE")]
-    sandbox: Option<SandboxMode>,
-    #[command(flatten)]
-    moved: MovedTo,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum DriftChoice {
-    /// Continue with the files as they are.
-    Keep,
-    /// Restore the files as they are recorded, except for what others certainly changed after an interrupted call.
-    Restore,
-}
-
-impl Resume {
-    pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let message = self.message.map(|text| mission::of_argument("--message", text)).transpose()?;
-        let session = self.session.as_deref();
-        let rights = (self.mode, self.sandbox);
-        let mut opened =
-            DrivenSession::open(common, session, &self.model, &self.moved, rights, self.take_over).await?;
-        let id = opened.session;
-        opened.fidelity = if self.strict { Fidelity::Strict } else { Fidelity::Compatible };
-        let drift = self.files.map(|files| match files {
-            DriftChoice::Keep => DriftPolicy::Adopt,
-            DriftChoice::Restore => DriftPolicy::Restore,
-        });
-        let budget = match &self.model.budget {
-            Some(budget) => budget.limits(),
-            None => {
-                let view = opened.place.view(id).await?;
-                day_budget::of_resume(common, &opened.place, &opened.definition, &view).await?
-            }
-        };
-        let resume = ResumeOptions {
-            fidelity: opened.fidelity,
-            drift,
-            budget,
-            deadline: self.model.deadline.map(|deadline| deadline.0),
-            message,
-            accept: self.accept,
-            ..ResumeOptions::default()
-        };
-        opened.open_workspace().await?;
-        let options = opened.options(self.take_over);
-        let run = opened.place.runtime.resume_with(id, &opened.built.agent, resume, options).await?;
-        let announced = opened.announce("resumed");
-        opened.show_rights();
-        let driven = match opened.drive(run).await {
-            Ok(driven) => driven,
-            Err(error) => return announced.close(Err(error)),
-        };
-        if let Err(error) = &driven.ended
-            && matches!(error.cause(), RuntimeError::ConversationNotFound { .. })
-        {
-            let ask = common.hint(format_args!("ask {} TEXT", short(id)));
-            let error = CommandError::new(ErrorCode::NoMessages, format!("session {id} has no messages"));
-            return announced.close(Err(error.with_hint(format!("`{ask}` asks a question")).into()));
-        }
-        announced.close(finish(&opened, driven).await)
-    }
 }
 
 #[derive(Args)]
@@ -247,7 +161,7 @@ impl Ask {
 
 impl DrivenSession {
     /// Opens a session to drive it again, and applies the flags to its agent.
-    async fn open(
+    pub(super) async fn open(
         common: &Common,
         session: Option<&str>,
         model: &ModelFlags,
@@ -302,14 +216,14 @@ impl DrivenSession {
     }
 
     /// Prints what protects the session, to a person on a terminal and with `--verbose`.
-    fn show_rights(&self) {
+    pub(super) fn show_rights(&self) {
         let is_shown = std::io::stderr().is_terminal() && !self.common.quiet;
         if is_shown || self.common.verbose > 0 {
             first_line(&self.definition).into_iter().for_each(|line| self.live.status(&line));
         }
     }
 
-    async fn open_workspace(&mut self) -> anyhow::Result<()> {
+    pub(super) async fn open_workspace(&mut self) -> anyhow::Result<()> {
         let opened = self.place.open_files(&self.built.agent, self.session).await?;
         self.workspace = opened.map(|opened| opened.workspace);
         Ok(())

@@ -8,10 +8,11 @@ use anyhow::Context as _;
 use backstitch::agent_file::{AgentDefinition, BuiltAgent};
 use backstitch::host::{Fidelity, OpenedWorkspace};
 use backstitch::id::SessionId;
-use backstitch::journal::{PauseReason, RecordBody, StopReason};
+use backstitch::journal::{PauseReason, RecordBody, SessionName, StopReason};
 use backstitch::ports::Workspace;
 use backstitch::{
-    Agent, DriveOutcome, Mission, ResumeOptions, Runtime, RuntimeError, SessionEvent, SessionOptions,
+    Agent, DriveOutcome, FinalAnswer, Mission, ResumeOptions, Runtime, RuntimeError, SessionEvent,
+    SessionOptions,
 };
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -122,6 +123,20 @@ impl DriveReport {
         let waits = matches!(&self.ended, Ok(DriveOutcome::Paused { reason, .. }) if is_askable(*reason));
         waits && !self.interrupted && common.can_ask()
     }
+
+    /// Returns the answer that the turn ended with.
+    pub(crate) fn answer(&self) -> Option<&FinalAnswer> {
+        match &self.ended {
+            Ok(DriveOutcome::Completed(answer)) => Some(answer),
+            _ => None,
+        }
+    }
+
+    /// Whether the answer reached its limit of tokens, and nothing else is in its way.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        let is_cut = matches!(&self.ended, Ok(DriveOutcome::Paused { reason: PauseReason::Truncated, .. }));
+        is_cut && !self.interrupted
+    }
 }
 
 /// Whether a call begins to wait for approval.
@@ -203,7 +218,13 @@ impl NewSession {
         agent: &Agent,
         mission: impl Into<Mission>,
         tags: BTreeMap<String, String>,
+        name: Option<&SessionName>,
     ) -> anyhow::Result<StartedSession> {
+        let runtime = &self.place.runtime;
+        if let Some(name) = name {
+            // Before anything is stored.
+            runtime.check_name(name, None).await?;
+        }
         let files = self.place.open_files(agent, self.id).await?;
         let options = SessionOptions {
             workspace: files.as_ref().map(|files| files.workspace.clone()),
@@ -212,7 +233,10 @@ impl NewSession {
             tags,
             ..SessionOptions::default()
         };
-        let run = self.place.runtime.start_with(agent, mission, options).await?;
+        let run = runtime.start_with(agent, mission, options).await?;
+        if let Some(name) = name {
+            runtime.name_session(self.id, Some(name)).await?;
+        }
         Ok(StartedSession { run, files })
     }
 }

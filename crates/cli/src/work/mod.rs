@@ -6,3 +6,4 @@ pub(crate) mod driving;
 pub(crate) mod ending;
 pub(crate) mod live;
 pub(crate) mod quickstart;
+pub(crate) mod resume;

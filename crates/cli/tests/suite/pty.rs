@@ -66,10 +66,31 @@ impl Pty {
         Self::spawn(stage, arguments, (columns, rows), Some(input.into()))
     }
 
-    fn spawn(stage: &Stage, arguments: &[&str], (columns, rows): (u16, u16), input: Option<Stdio>) -> Self {
+    /// Starts a shell script, with the environment of the command.
+    pub(crate) fn start_shell(stage: &Stage, script: &str, columns: u16, rows: u16) -> Self {
+        let of_stage = stage.command(&[]);
+        let mut shell = std::process::Command::new("bash");
+        shell.args(["--norc", "-c", script]).current_dir(stage.path("files"));
+        for (name, value) in of_stage.get_envs() {
+            match value {
+                Some(value) => shell.env(name, value),
+                None => shell.env_remove(name),
+            };
+        }
+        Self::spawn_command(shell, (columns, rows), None)
+    }
+
+    fn spawn(stage: &Stage, arguments: &[&str], size: (u16, u16), input: Option<Stdio>) -> Self {
+        Self::spawn_command(stage.command(arguments), size, input)
+    }
+
+    fn spawn_command(
+        mut command: std::process::Command,
+        (columns, rows): (u16, u16),
+        input: Option<Stdio>,
+    ) -> Self {
         let (terminal, side_of_command) = pty_process::blocking::open().unwrap();
         terminal.resize(Size::new(rows, columns)).unwrap();
-        let mut command = stage.command(arguments);
         let chosen: Vec<OsString> = command
             .get_envs()
             .filter(|(_, value)| value.is_some())

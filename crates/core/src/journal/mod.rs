@@ -11,6 +11,7 @@ mod inbox;
 mod isolation;
 mod large;
 mod lifecycle;
+mod name;
 mod position;
 mod record;
 mod redacted;
@@ -25,6 +26,7 @@ pub use lifecycle::{
     Decision, Note, ObservationCause, Origin, PauseReason, PauseResolved, SessionCreated, SessionPaused,
     SessionRewound, WorkspaceObserved,
 };
+pub use name::{NameRefused, SessionName};
 pub use position::{Branch, Point, Position};
 pub(crate) use record::SortedFields;
 pub use record::{Record, RecordBody};

@@ -62,6 +62,9 @@ pub struct SessionSummary {
     /// Where it comes from.
     #[serde(default, skip_serializing_if = "Origin::is_root")]
     pub origin: Origin,
+    /// The name that a person gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<Arc<str>>,
     /// Its labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,

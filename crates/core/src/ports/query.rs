@@ -79,6 +79,8 @@ pub struct SessionQuery {
     pub statuses: Vec<IndexedStatus>,
     /// Any of these outcomes of the latest evaluation.
     pub outcomes: Vec<EvaluationOutcome>,
+    /// This name.
+    pub name: Option<String>,
     /// All of these tags.
     pub tags: BTreeMap<String, String>,
     /// This agent.
@@ -108,6 +110,7 @@ impl Default for SessionQuery {
         Self {
             statuses: Vec::new(),
             outcomes: Vec::new(),
+            name: None,
             tags: BTreeMap::new(),
             agent: None,
             workspace: None,
@@ -148,6 +151,13 @@ impl SessionQuery {
     #[must_use]
     pub fn with_outcome(mut self, outcome: EvaluationOutcome) -> Self {
         self.outcomes.push(outcome);
+        self
+    }
+
+    /// Lists only sessions with this name. There may be several, if some were imported.
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
         self
     }
 
@@ -238,6 +248,7 @@ impl SessionQuery {
             && any(&self.origins, || Some(OriginKind::from(&summary.origin)))
             && (self.parents.is_empty() || summary.origin.parent().is_some_and(is_child))
             && self.sessions.as_ref().is_none_or(|sessions| sessions.contains(&summary.session))
+            && self.name.as_ref().is_none_or(|name| summary.name.as_deref() == Some(name))
             && self.tags.iter().all(is_tagged)
             && self.agent.as_ref().is_none_or(|agent| summary.agent.as_deref() == Some(agent))
             && self.workspace.as_ref().is_none_or(|files| summary.workspace.as_deref() == Some(files))

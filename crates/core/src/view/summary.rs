@@ -12,8 +12,8 @@ use super::fold::JournalView;
 use super::recorded::JournalEntry;
 use crate::id::SessionId;
 use crate::journal::{
-    EvaluationOutcome, JournalState, Record, RecordBody, SessionCreated, SessionFailure, SessionStopped,
-    SessionSummary,
+    EvaluationOutcome, JournalState, Record, RecordBody, SessionCreated, SessionFailure, SessionName,
+    SessionStopped, SessionSummary,
 };
 use crate::pack::packed_structs;
 use crate::text::one_line;
@@ -28,12 +28,14 @@ pub(super) struct SummaryFacts {
     directory: Option<Arc<str>>,
     /// The patterns of paths that the directory is opened without.
     excludes: Arc<Vec<String>>,
+    /// The name that a person gave the session.
+    name: Option<Arc<str>>,
     /// When the last record was made.
     last_at: Timestamp,
 }
 
 packed_structs! {
-    SummaryFacts { agent, directory, excludes, last_at }
+    SummaryFacts { agent, directory, excludes, name, last_at }
 }
 
 impl SummaryFacts {
@@ -51,7 +53,7 @@ impl SummaryFacts {
             (None, Some(parent)) => parent.excludes.clone(),
             (None, None) => Arc::default(),
         };
-        Self { agent: text(created.agent.get("name")), directory, excludes, last_at: at }
+        Self { agent: text(created.agent.get("name")), directory, excludes, name: None, last_at: at }
     }
 
     /// Takes in a record, visible or not.
@@ -60,6 +62,12 @@ impl SummaryFacts {
         let (directory, excludes) = match &record.body {
             RecordBody::EvaluationStarted(started) => (&started.directory, &started.excludes),
             RecordBody::EvaluationResumed(resumed) => (&resumed.directory, &resumed.excludes),
+            RecordBody::Note(note) => {
+                if let Some(name) = SessionName::left_by(note) {
+                    self.name = name;
+                }
+                return;
+            }
             _ => return,
         };
         if let Some(directory) = directory {
@@ -80,6 +88,11 @@ impl JournalView {
     /// The patterns of paths that the directory is opened without. Going back does not change them.
     pub fn excludes(&self) -> &[String] {
         &self.facts.excludes
+    }
+
+    /// The name that a person gave the session. Going back does not change it, and a fork has its own.
+    pub fn name(&self) -> Option<&str> {
+        self.facts.name.as_deref()
     }
 
     /// When the last record was made, visible or not.
@@ -153,6 +166,7 @@ impl JournalView {
             workspace: self.facts.directory.clone(),
             project: self.isolation().map(|isolated| isolated.record.project.as_str().into()),
             origin: created.origin.clone(),
+            name: self.facts.name.clone(),
             tags: created.tags.clone(),
             mission: self.visible.mission.clone().unwrap_or_default(),
             turns: self.visible.turns,

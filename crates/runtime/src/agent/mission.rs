@@ -28,6 +28,13 @@ impl Mission {
         Self { parts, objects: Vec::new() }
     }
 
+    /// Adds a text.
+    #[must_use]
+    pub fn with_text(mut self, text: impl Into<String>) -> Self {
+        self.parts.push(Part::text(text.into()));
+        self
+    }
+
     /// Adds media with its bytes, which are stored with the mission. See [`MediaPart::held`].
     #[must_use]
     pub fn with_media(mut self, (media, object): (MediaPart, Object)) -> Self {

@@ -135,6 +135,7 @@ impl Selection {
         }
         selection.any("summaries.agent", query.agent.iter().cloned());
         selection.any("summaries.workspace", query.workspace.iter().cloned());
+        selection.any("summaries.summary ->> '$.name'", query.name.iter().cloned());
         for (key, value) in &query.tags {
             selection.sql.push_str(
                 " AND EXISTS (SELECT 1 FROM tags WHERE key = ? AND value = ? AND session = summaries.session)",

@@ -27,6 +27,8 @@ SELECT
     summaries.workspace AS workspace,
     summaries.origin AS origin,
     summaries.parent AS parent,
+    summaries.summary ->> '$.name' AS name,
+    summaries.summary ->> '$.pause' AS reason,
     summaries.summary -> '$.tags' AS tags,
     summaries.position AS records,
     coalesce(summaries.summary ->> '$.turns', 0) AS turns,

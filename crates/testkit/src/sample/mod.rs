@@ -94,6 +94,7 @@ pub fn summary(session: SessionId) -> SessionSummary {
         workspace: None,
         project: None,
         origin: Origin::Root,
+        name: None,
         tags: BTreeMap::new(),
         mission: Arc::from(""),
         turns: 0,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::JsonObject;
+use super::{JsonObject, PendingDecision};
 use crate::budget::Amounts;
 use crate::id::SessionId;
 use crate::journal::{
@@ -107,6 +107,8 @@ pub struct ListedSession {
     pub workspace: Option<Arc<str>>,
     /// The directory that its files are a copy of.
     pub isolated_from: Option<Arc<str>>,
+    /// The name that a person gave it.
+    pub name: Option<Arc<str>>,
     /// Its labels.
     pub tags: BTreeMap<String, String>,
     /// The process that holds it.
@@ -134,6 +136,27 @@ pub struct ListedSession {
     pub reason: Option<PauseReason>,
 }
 
+/// A session that waits for a person.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PendingSession {
+    /// The session.
+    #[serde(flatten)]
+    pub session: ListedSession,
+    /// The decisions that it waits for, with those of its sub-agents. Empty if it only has to be resumed.
+    pub decisions: Vec<PendingDecision>,
+}
+
+/// A session that got a name, or lost it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NamedSession {
+    /// Version of the form.
+    pub v: Version,
+    /// The session.
+    pub session: SessionId,
+    /// Its name from now on.
+    pub name: Option<String>,
+}
+
 impl From<IndexedSession> for ListedSession {
     fn from(indexed: IndexedSession) -> Self {
         let status = indexed.status();
@@ -157,6 +180,7 @@ impl From<IndexedSession> for ListedSession {
             agent: summary.agent,
             workspace: summary.workspace,
             isolated_from: summary.project,
+            name: summary.name,
             tags: summary.tags,
             holder,
             waiting: has_waiting,

@@ -33,6 +33,9 @@ pub struct UsageReport {
     /// By the name of the agent. An agent without a name has an empty one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<Vec<UsageRow>>,
+    /// By tag of the session, as `KEY=VALUE`. What a session with several tags used counts for each of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<UsageRow>>,
 }
 
 impl UsageReport {
@@ -48,6 +51,7 @@ impl UsageReport {
             models: Some(Vec::new()),
             tools: Some(Vec::new()),
             agents: Some(Vec::new()),
+            tags: Some(Vec::new()),
         }
     }
 
@@ -61,6 +65,7 @@ impl UsageReport {
             (&mut self.models, other.models),
             (&mut self.tools, other.tools),
             (&mut self.agents, other.agents),
+            (&mut self.tags, other.tags),
         ] {
             let rows = own.take().into_iter().chain(more).flatten();
             *own = Some(UsageRow::sums(rows.map(|row| (row.of, row.usage))));
@@ -102,13 +107,17 @@ pub enum UsageKey {
     Tool(String),
     /// An agent.
     Agent(String),
+    /// A tag, as `KEY=VALUE`.
+    Tag(String),
 }
 
 impl UsageKey {
     /// Returns the text without what it is.
     pub fn as_str(&self) -> &str {
         match self {
-            Self::Day(text) | Self::Model(text) | Self::Tool(text) | Self::Agent(text) => text,
+            Self::Day(text) | Self::Model(text) | Self::Tool(text) | Self::Agent(text) | Self::Tag(text) => {
+                text
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ mod files;
 mod list;
 mod log;
 mod pages;
+mod pending;
 mod query;
 mod request;
 mod session;

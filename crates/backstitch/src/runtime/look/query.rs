@@ -24,7 +24,8 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// Requests by day, agent and model.
 const REQUESTS: &str = "SELECT coalesce(date(started_at, 'localtime'), '') AS day,
-    coalesce(sessions.agent, '') AS agent, coalesce(provider || ':' || model, '') AS what, count(*) AS requests,
+    coalesce(sessions.agent, '') AS agent, coalesce(sessions.tags, '{}') AS tags,
+    coalesce(provider || ':' || model, '') AS what, count(*) AS requests,
     coalesce(sum(failures), 0) AS failures, coalesce(sum(retries), 0) AS retries,
     coalesce(sum(requests.input_tokens), 0) AS input_tokens,
     coalesce(sum(requests.output_tokens), 0) AS output_tokens,
@@ -33,17 +34,18 @@ const REQUESTS: &str = "SELECT coalesce(date(started_at, 'localtime'), '') AS da
     coalesce(sum(millis), 0) AS model_millis,
     0 AS calls, 0 AS failed_calls, 0 AS repeated_calls, 0 AS call_millis
     FROM requests LEFT JOIN sessions ON sessions.session = requests.session
-    WHERE started_at >= ?1 GROUP BY 1, 2, 3";
+    WHERE started_at >= ?1 GROUP BY 1, 2, 3, 4";
 
 /// Calls by day, agent and tool.
 const CALLS: &str = "SELECT coalesce(date(coalesce(started_at, asked_at), 'localtime'), '') AS day,
-    coalesce(sessions.agent, '') AS agent, coalesce(tool, '') AS what, count(*) AS calls,
+    coalesce(sessions.agent, '') AS agent, coalesce(sessions.tags, '{}') AS tags, coalesce(tool, '') AS what,
+    count(*) AS calls,
     coalesce(sum(status = 'failed'), 0) AS failed_calls,
     coalesce(sum(max(attempts - 1, 0)), 0) AS repeated_calls, coalesce(sum(millis), 0) AS call_millis,
     0 AS requests, 0 AS failures, 0 AS retries, 0 AS input_tokens, 0 AS output_tokens, 0 AS money_micros,
     0 AS model_millis
     FROM calls LEFT JOIN sessions ON sessions.session = calls.session
-    WHERE coalesce(started_at, asked_at) >= ?1 GROUP BY 1, 2, 3";
+    WHERE coalesce(started_at, asked_at) >= ?1 GROUP BY 1, 2, 3, 4";
 
 /// What was charged since midnight. The charge for a call of a sub-agent repeats what the sub-agent was charged.
 const TODAY: &str = "SELECT coalesce(sum(data ->> '$.amounts.input_tokens'), 0) AS input_tokens,
@@ -138,6 +140,8 @@ impl Runtime {
         all.iter().for_each(|part| report.total.add(&part.usage));
         report.days = Some(rows(&all, |part| UsageKey::Day(part.day.clone())));
         report.agents = Some(rows(&all, |part| UsageKey::Agent(part.agent.clone())));
+        let tagged = all.iter().flat_map(|part| part.tags().map(move |tag| (UsageKey::Tag(tag), part.usage)));
+        report.tags = Some(UsageRow::sums(tagged));
         Ok(report)
     }
 
@@ -164,9 +168,22 @@ impl Runtime {
 struct UsedPart {
     day: String,
     agent: String,
+    /// The tags of the session, as JSON.
+    tags: Value,
     what: String,
     #[serde(flatten)]
     usage: UsageSum,
+}
+
+impl UsedPart {
+    /// Returns the tags of the session, each as `KEY=VALUE`.
+    fn tags(&self) -> impl Iterator<Item = String> {
+        let tags = match &self.tags {
+            Value::String(text) => serde_json::from_str(text).unwrap_or_default(),
+            other => serde_json::from_value::<BTreeMap<String, String>>(other.clone()).unwrap_or_default(),
+        };
+        tags.into_iter().map(|(key, value)| format!("{key}={value}"))
+    }
 }
 
 /// Collects rows by the names of their columns.

@@ -235,6 +235,11 @@ impl Runtime {
         }
         let dry_run = options.mode == GcMode::DryRun;
         let erasure = if dry_run { ErasureMode::DryRun } else { ErasureMode::Now };
+        // Records of expired sessions are freed too, not only their objects. A store without sizes counts none.
+        let sizes = match options.expire_days {
+            Some(_) => self.size().await.map(|size| size.sessions).unwrap_or_default(),
+            None => Vec::new(),
+        };
         let expired = match options.expire_days {
             Some(days) => {
                 let expiry = Expiry::after_days(now, days).with_statuses(options.expire_statuses);
@@ -246,10 +251,13 @@ impl Runtime {
         let left = self.remove_remainders(erasure).await;
         let content = self.store.admin.collect(retention, options.mode).await?;
         let is_pending = matches!(expired.erasure, Erasure::Pending { .. });
+        let is_expired = |session: SessionId| expired.sessions.iter().any(|one| one.session == session);
+        let of_records = sizes.iter().filter(|one| is_expired(one.session));
+        let of_records: u64 = of_records.map(|one| one.text + one.snapshot).sum();
         Ok(StoreCollection {
             v: Version,
             dry_run,
-            freed_bytes: content.freed_bytes(),
+            freed_bytes: content.freed_bytes() + expired.bytes + of_records,
             content,
             left,
             expired: expired.sessions.iter().map(|one| one.session).collect(),

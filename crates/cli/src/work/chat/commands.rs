@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use backstitch::agent_file::ModelName;
 use backstitch::host::{message_text, one_line};
 use backstitch::id::SessionId;
-use backstitch::journal::Role;
+use backstitch::journal::{Role, SessionName};
 use backstitch::mode::AgentMode;
 use backstitch::view::JournalView;
 use backstitch::{HistoryStep, OperationFiles, PointSpec, RewindOptions};
@@ -15,7 +15,7 @@ use clap::Parser as _;
 
 use super::conversation::{Conversation, Flow, agent_of, is_open};
 use super::slash::{self, Slash};
-use crate::common::Common;
+use crate::common::{Common, counted};
 use crate::history::neighbours;
 use crate::history::scope::{ScopeArguments, planned_lines};
 use crate::history::travel::{is_wanted, outcome_lines};
@@ -66,6 +66,7 @@ impl Conversation {
                 self.switch(words.first().map(String::as_str), words.get(1).map(String::as_str)).await?;
             }
             Slash::Mode => self.switch_mode(words.first().map(String::as_str)).await?,
+            Slash::Name => self.show_or_set_name(words.first().map(String::as_str)).await?,
             Slash::New => {
                 (self.session, self.place) = (None, None);
                 println!("the next message starts another conversation");
@@ -163,7 +164,8 @@ impl Conversation {
         };
         let turns: Vec<_> = view.evaluations().collect();
         let Some(target) = turns.len().checked_sub(count).and_then(|place| turns.get(place)) else {
-            println!("the conversation has {} messages; `/rewind start` undoes all of them", turns.len());
+            let messages = counted(turns.len(), "message");
+            println!("the conversation has {messages}; `/rewind start` undoes everything");
             return Ok(());
         };
         let point = if count == turns.len() {
@@ -235,6 +237,30 @@ impl Conversation {
             .context("the model applies to this conversation, and was not recorded")?;
         let effort = effort.map(|effort| format!(", effort {effort}")).unwrap_or_default();
         println!("the conversation continues with {}{effort}", self.model());
+        Ok(())
+    }
+
+    /// Shows the name of the conversation, or changes it.
+    async fn show_or_set_name(&mut self, name: Option<&str>) -> anyhow::Result<()> {
+        let Some(name) = name else {
+            let view = match (&self.place, self.session) {
+                (Some(place), Some(session)) => Some(place.view(session).await?),
+                _ => None,
+            };
+            let next = self.next_name().map(SessionName::as_str);
+            match view.as_ref().and_then(JournalView::name).or(next) {
+                Some(name) => println!("the conversation has the name {name}"),
+                None => println!("the conversation has no name; `/name NAME` gives it one"),
+            }
+            return Ok(());
+        };
+        match name.parse::<SessionName>() {
+            Ok(name) => {
+                self.set_name(name.clone()).await?;
+                println!("`backstitch chat {name}` continues this conversation");
+            }
+            Err(error) => eprintln!("{error}"),
+        }
         Ok(())
     }
 

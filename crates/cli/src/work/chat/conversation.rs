@@ -1,31 +1,36 @@
 //! A conversation: its session, its agent, and the turns.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context as _;
 use backstitch::agent_file::{AgentDefinition, BuiltAgent};
+use backstitch::host::check_workspace;
 use backstitch::id::SessionId;
-use backstitch::journal::PauseReason;
+use backstitch::journal::{Note, PauseReason, SessionName};
 use backstitch::mode::AgentMode;
 use backstitch::ports::Workspace;
 use backstitch::view::JournalView;
 use backstitch::{DriveOutcome, ResumeOptions, Run, SessionOptions};
 
 use super::attach;
+use super::person_command::PersonCommand;
 use super::prompt::{Prompt, TypedLine};
 use super::recap::{context, recap};
 use super::slash;
+use super::typing::TypedAhead;
 use crate::common::Common;
 use crate::error::explain_hint;
 use crate::history::isolated::copy_lines;
+use crate::look::conversations::PastConversation;
 use crate::look::waiting::{explain, waiting};
 use crate::open::definition::{
     AgentFlags, build_agent, definition_of, first_line, pin_servers, with_served_models,
 };
 use crate::open::guarded::refuse_to_drive;
 use crate::open::{OpenStore, Signals, day_budget, ensure_idle, short};
+use crate::people::name::refused;
 use crate::terminal::{self, Role, Text};
 use crate::trust::addresses;
 use crate::work::drive::with_rules;
@@ -52,39 +57,60 @@ pub(super) struct Conversation {
     pub(super) definition: AgentDefinition,
     pub(super) built: BuiltAgent,
     pub(super) session: Option<SessionId>,
+    /// The name for the session, once it is created.
+    name: Option<SessionName>,
+    /// Commands of the person whose output the next message takes with it.
+    pub(super) commands: Vec<PersonCommand>,
+    /// Notes about commands that ran before the session was created.
+    pub(super) unrecorded: Vec<Note>,
+    /// What was typed while the agent worked.
+    pub(super) typed: Mutex<TypedAhead>,
     /// The project, if the session works in a copy of it.
     project: Option<PathBuf>,
 }
 
+/// What happens to a turn that has not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OpenTurn {
+    /// The person is asked.
+    Ask,
+    /// It is resumed, because the person has asked for that.
+    Resume,
+}
+
 impl Conversation {
-    /// Opens the session with this name, or prepares a new one.
+    /// Prepares a new session.
+    pub(super) async fn new(common: &Common, flags: &AgentFlags) -> anyhow::Result<Self> {
+        let definition = pin_servers(common, flags.definition(common)?).await?;
+        let definition = with_served_models(common, definition).await;
+        if let Some(directory) = &definition.workspace.path {
+            // Before the first message, not after it.
+            check_workspace(directory)?;
+        }
+        let built = agent_of(common, &definition)?;
+        Ok(Self::with_session(common.clone(), None, definition, built, None))
+    }
+
+    /// Opens a session by its id or name. Flags change its agent.
     pub(super) async fn open(
         common: &Common,
-        name: Option<&str>,
-        flags: &AgentFlags,
+        name: &str,
+        flags: Option<&AgentFlags>,
     ) -> anyhow::Result<Self> {
-        let Some(name) = name else {
-            let definition = pin_servers(common, flags.definition(common)?).await?;
-            let definition = with_served_models(common, definition).await;
-            let built = agent_of(common, &definition)?;
-            let common = common.clone();
-            return Ok(Self { common, place: None, definition, built, session: None, project: None });
-        };
         let (place, session) = OpenStore::with_session(common, Some(name)).await?;
         ensure_idle(common, &place, session).await?;
         let view = place.view(session).await?;
         refuse_to_drive(&view)?;
         let mut definition = definition_of(&place, &view).await?;
         let project = view.isolation().map(|isolated| PathBuf::from(&isolated.record.project));
-        let is_other = flags.model.apply(&mut definition)?;
+        let is_other = flags.map(|flags| flags.model.apply(&mut definition)).transpose()?.unwrap_or_default();
         if is_other {
             definition = with_served_models(common, definition).await;
         }
         let built = agent_of(common, &definition)?;
         let common = common.naming(&place.address);
-        let mut opened =
-            Self { common, place: Some(place), definition, built, session: Some(session), project };
-        match flags.mode() {
+        let mut opened = Self::with_session(common, Some((place, session)), definition, built, project);
+        match flags.and_then(AgentFlags::mode) {
             Some(mode) => opened.set_mode(mode).await?,
             None if is_other => opened.record_definition().await?,
             None => {}
@@ -92,12 +118,72 @@ impl Conversation {
         Ok(opened)
     }
 
+    fn with_session(
+        common: Common,
+        session: Option<(OpenStore, SessionId)>,
+        definition: AgentDefinition,
+        built: BuiltAgent,
+        project: Option<PathBuf>,
+    ) -> Self {
+        let (place, session) = session.unzip();
+        let (commands, unrecorded, typed) = (Vec::new(), Vec::new(), Mutex::default());
+        Self { common, place, definition, built, session, name: None, commands, unrecorded, typed, project }
+    }
+
+    /// Returns what was typed while the agent worked, once.
+    pub(super) fn take_typed(&self) -> TypedAhead {
+        std::mem::take(&mut *self.typed())
+    }
+
+    /// Returns the first line, and keeps the others for later.
+    pub(super) fn queue_again(&self, mut lines: VecDeque<String>) -> Option<String> {
+        let first = lines.pop_front();
+        self.typed().lines = lines;
+        first
+    }
+
+    pub(super) fn typed(&self) -> MutexGuard<'_, TypedAhead> {
+        self.typed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn model(&self) -> String {
         self.definition.answerer()
     }
 
+    /// Continues another conversation in place of this one, which has not begun. Errors are printed.
+    pub(super) async fn take_up(&mut self, past: Option<PastConversation>, prompt: &mut Prompt) -> Flow {
+        let Some(past) = past else {
+            eprintln!("nothing here waits to be continued; `backstitch chat --pick` lists all conversations");
+            return Flow::Continue;
+        };
+        let id = past.session.session.to_string();
+        let opened = match Self::open(&past.options(&self.common), &id, None).await {
+            Ok(opened) => opened,
+            Err(error) => return self.report_failure(Err(error)),
+        };
+        *self = opened;
+        let done = self.greet(prompt, OpenTurn::Resume).await;
+        self.report_failure(done)
+    }
+
+    /// Gives the session a name: now, or when it is created.
+    pub(super) async fn set_name(&mut self, name: SessionName) -> anyhow::Result<()> {
+        if let (Some(place), Some(session)) = (&self.place, self.session) {
+            let named = place.runtime.name_session(session, Some(&name)).await;
+            named.map_err(|error| refused(&self.common, error))?;
+        } else {
+            self.name = Some(name);
+        }
+        Ok(())
+    }
+
+    /// Returns the name that a new session will get.
+    pub(super) fn next_name(&self) -> Option<&SessionName> {
+        self.name.as_ref()
+    }
+
     /// Prints how the conversation begins, and offers to resume an interrupted turn.
-    pub(super) async fn greet(&mut self, prompt: &mut Prompt) -> anyhow::Result<Flow> {
+    pub(super) async fn greet(&mut self, prompt: &mut Prompt, turn: OpenTurn) -> anyhow::Result<Flow> {
         let files = self.definition.workspace.path.as_ref();
         let files = files.map(|path| format!(" in {}", path.display())).unwrap_or_default();
         eprintln!("{}{files}. /help lists commands, Ctrl-D leaves.", self.model());
@@ -106,11 +192,15 @@ impl Conversation {
         }
         let (Some(place), Some(session)) = (&self.place, self.session) else { return Ok(Flow::Continue) };
         let view = place.view(session).await?;
-        eprintln!("session {}", short(session));
+        let name = view.name().map(|name| format!(" {name}")).unwrap_or_default();
+        eprintln!("session {}{name}", short(session));
         recap(&*place.store, &view).await?.iter().for_each(|line| println!("{line}"));
         self.print_status(&view);
         if !is_open(&view) {
             return Ok(Flow::Continue);
+        }
+        if turn == OpenTurn::Resume {
+            return Ok(self.resume().await);
         }
         let waits = waiting(&*place.store, &view).await?;
         if waits.iter().any(|one| one.reason != PauseReason::Asked) {
@@ -119,6 +209,7 @@ impl Conversation {
         eprintln!("The last turn has not ended.");
         match prompt.read("Resume it now? [Y/n] ", "").await? {
             TypedLine::Text(text) if is_yes(&text) => Ok(self.resume().await),
+            TypedLine::Continue(_) => Ok(self.resume().await),
             TypedLine::Text(_) | TypedLine::NextMode(_) | TypedLine::Interrupted => {
                 eprintln!("`/resume` continues it later; a message ends it and asks something else.");
                 Ok(Flow::Continue)
@@ -153,7 +244,10 @@ impl Conversation {
                 eprintln!("{unknown}");
                 Ok(Flow::Continue)
             }
-            None => self.say(line).await,
+            None => match line.strip_prefix('!') {
+                Some(command) => self.run_command(command).await,
+                None => self.say(line).await,
+            },
         };
         self.report_failure(done)
     }
@@ -199,9 +293,13 @@ impl Conversation {
                 return Ok(Flow::Continue);
             }
         };
+        let commands = self.commands.iter();
+        let mission = commands.fold(mission, |mission, command| mission.with_text(command.text()));
         let signals = Signals::listen().context("signals cannot be handled here")?;
         let Some(session) = self.session else {
             let run = self.start(mission).await?;
+            self.commands.clear();
+            self.record_commands().await?;
             return self.drive(run, signals).await;
         };
         let place = self.place()?;
@@ -214,6 +312,7 @@ impl Conversation {
             agent.budget = day_budget::of_start(&self.common, place, &self.definition).await?;
         }
         let run = place.runtime.ask(session, &agent, mission).await?;
+        self.commands.clear();
         self.drive(run, signals).await
     }
 
@@ -228,7 +327,8 @@ impl Conversation {
         if self.definition.engine.is_none() {
             agent.budget = day_budget::of_start(&self.common, &new.place, &self.definition).await?;
         }
-        let started = new.start(&agent, mission, BTreeMap::new()).await?;
+        let name = self.name.take();
+        let started = new.start(&agent, mission, BTreeMap::new(), name.as_ref()).await?;
         started.files.iter().flat_map(copy_lines).for_each(|line| eprintln!("{line}"));
         let isolation = started.files.as_ref().and_then(|files| files.isolation.as_ref());
         if let (Some(isolation), Some(workspace)) = (isolation, started.workspace()) {

@@ -2,7 +2,8 @@
 //!
 //! The editor runs on a thread of its own, so that a signal is noticed while it waits for a key. A message
 //! has several lines if it is pasted, or if a line ends with a backslash or Alt-Enter. Shift-Tab asks for the next mode, and
-//! keeps what was typed. The history is a file in the user's state directory that only the user can read; a
+//! keeps what was typed. Ctrl-O asks for the conversation that was interrupted here. Ctrl-Z stops the process, and the prompt is drawn
+//! again when it continues. The history is a file in the user's state directory that only the user can read; a
 //! conversation works without it.
 
 use std::io;
@@ -36,6 +37,8 @@ pub(super) enum TypedLine {
     Text(String),
     /// Shift-Tab, with the text so far.
     NextMode(String),
+    /// Ctrl-O, with the text so far.
+    Continue(String),
     /// Ctrl-C.
     Interrupted,
     /// Ctrl-D on an empty line, or the terminal is gone.
@@ -59,7 +62,7 @@ impl Prompt {
         let (questions, asked) = mpsc::channel();
         let (typed, lines) = unbounded_channel();
         let before = tcgetattr(io::stdin()).ok();
-        let mut editor = LineEditor::new().context("this terminal cannot be used")?;
+        let mut editor = LineEditor::new(before.clone()).context("this terminal cannot be used")?;
         std::thread::Builder::new()
             .name("prompt".to_owned())
             .spawn(move || editor.answer(&asked, &typed))
@@ -108,18 +111,47 @@ impl Prompt {
 struct LineEditor {
     editor: Editor<MessageHelper, DefaultHistory>,
     continued: Continuations,
-    mode_key: ModeKey,
+    mode_key: EndKey,
+    continue_key: EndKey,
     history: Option<PathBuf>,
 }
 
-/// The key for the next mode: it ends the line, and remembers why.
+/// A key that ends the line, and remembers that it did.
 #[derive(Clone, Default)]
-struct ModeKey(Arc<AtomicBool>);
+struct EndKey(Arc<AtomicBool>);
 
-impl ConditionalEventHandler for ModeKey {
+impl EndKey {
+    /// Whether the key ended the line. It is asked once for each line.
+    fn take(&self) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
+    }
+}
+
+impl ConditionalEventHandler for EndKey {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext<'_>) -> Option<Cmd> {
         self.0.store(true, Ordering::Relaxed);
         Some(Cmd::AcceptLine)
+    }
+}
+
+/// The key that stops the process, as in a shell. The editor's own handling returns from the signal before the process has stopped,
+/// so the terminal would be in the wrong mode afterwards. This signal is for the thread itself, which stops with it.
+struct StopKey {
+    /// The settings of the terminal before the editor changes them.
+    before: Option<Termios>,
+}
+
+impl ConditionalEventHandler for StopKey {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext<'_>) -> Option<Cmd> {
+        let input = io::stdin();
+        let edited = tcgetattr(&input).ok();
+        let set = |settings: &Option<Termios>| {
+            settings.as_ref().map(|settings| tcsetattr(&input, OptionalActions::Now, settings))
+        };
+        set(&self.before);
+        let _ = nix::sys::signal::raise(nix::sys::signal::SIGTSTP);
+        set(&edited);
+        Some(Cmd::Repaint)
     }
 }
 
@@ -127,7 +159,7 @@ impl ConditionalEventHandler for ModeKey {
 type Continuations = Arc<Mutex<Vec<String>>>;
 
 impl LineEditor {
-    fn new() -> rustyline::Result<Self> {
+    fn new(before: Option<Termios>) -> rustyline::Result<Self> {
         let config = Config::builder()
             .max_history_size(REMEMBERED)?
             .completion_type(CompletionType::List)
@@ -143,15 +175,18 @@ impl LineEditor {
         editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
         editor.bind_sequence(KeyEvent::new('\r', Modifiers::ALT), Cmd::Newline);
         editor.bind_sequence(KeyEvent::new('\n', Modifiers::ALT), Cmd::Newline);
-        let mode_key = ModeKey::default();
+        let (mode_key, continue_key) = (EndKey::default(), EndKey::default());
         let handler = EventHandler::Conditional(Box::new(mode_key.clone()));
         editor.bind_sequence(KeyEvent(KeyCode::BackTab, Modifiers::NONE), handler);
+        let handler = EventHandler::Conditional(Box::new(continue_key.clone()));
+        editor.bind_sequence(KeyEvent::ctrl('O'), handler);
+        editor.bind_sequence(KeyEvent::ctrl('Z'), EventHandler::Conditional(Box::new(StopKey { before })));
         // The history is a convenience: its errors are ignored.
         let history = input_history::create().ok();
         if let Some(path) = &history {
             let _ = editor.load_history(path);
         }
-        Ok(Self { editor, continued, mode_key, history })
+        Ok(Self { editor, continued, mode_key, continue_key, history })
     }
 
     /// Reads a line for each question, until the conversation ends.
@@ -162,10 +197,11 @@ impl LineEditor {
     ) {
         while let Ok((prompt, begin)) = asked.recv() {
             let text = self.editor.readline_with_initial(&prompt, (&begin, ""));
-            let is_next_mode = self.mode_key.0.swap(false, Ordering::Relaxed);
-            let line = text.map(|text| match (self.join_continued(text), is_next_mode) {
-                (text, true) => TypedLine::NextMode(text),
-                (text, false) => TypedLine::Text(text),
+            let (is_next_mode, continues) = (self.mode_key.take(), self.continue_key.take());
+            let line = text.map(|text| match self.join_continued(text) {
+                text if is_next_mode => TypedLine::NextMode(text),
+                text if continues => TypedLine::Continue(text),
+                text => TypedLine::Text(text),
             });
             if let Ok(TypedLine::Text(text)) = &line
                 && !text.trim().is_empty()

@@ -15,6 +15,7 @@ pub(super) enum Slash {
     Log,
     Model,
     Mode,
+    Name,
     Cost,
     Compact,
     Resume,
@@ -41,6 +42,7 @@ const ENTRIES: [SlashEntry; 16] = [
     SlashEntry("/log", Slash::Log, "", "show the events of the session"),
     SlashEntry("/model", Slash::Model, "[NAME [EFFORT]]", "show or change the model"),
     SlashEntry("/mode", Slash::Mode, "[NAME]", "show or change what runs without a question"),
+    SlashEntry("/name", Slash::Name, "[NAME]", "show the name of the conversation, or change it"),
     SlashEntry("/cost", Slash::Cost, "", "show what the session has spent"),
     SlashEntry(
         "/compact",
@@ -68,7 +70,9 @@ pub(super) fn help() -> String {
     text + "\n@PATH attaches a file or an image; write \\@ for a plain @.\n\
             Alt-Enter, or a backslash at the end of a line, continues the message on the next line.\n\
             Shift-Tab continues in the next mode: plan, ask, auto.\n\
-            Ctrl-C interrupts the agent and keeps the conversation. Ctrl-D leaves."
+            !COMMAND runs a command of yours; the next message takes its output with it.\n\
+            While the agent works, a line that you type is sent to it, and Esc or Ctrl-C interrupts it.\n\
+            Ctrl-O continues what was interrupted here. Ctrl-D leaves."
 }
 
 /// Splits a line into a command and its arguments. `None` if the line is a message. An unknown command is an

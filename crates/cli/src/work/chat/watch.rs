@@ -4,19 +4,33 @@ use std::future::Future;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use backstitch::journal::StopReason;
+use backstitch::host::one_line;
+use backstitch::id::SessionId;
+use backstitch::journal::{InboxKind, StopReason};
 use backstitch::ports::Workspace;
 use backstitch::{ResumeOptions, Run, SessionOptions};
 use tokio::signal::unix::SignalKind;
 
 use super::conversation::{Conversation, Flow};
+use super::typing::{Typing, TypingStep};
 use crate::open::Signals;
 use crate::people::in_place::{
     AskedCalls, Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, ask_while_driven,
 };
+use crate::terminal::{Role, Text};
 use crate::work::driving::DriveReport;
 use crate::work::driving::is_approval;
+use crate::work::ending::print_answer;
 use crate::work::live::Screen;
+
+/// How many times an answer that reached its limit is continued without a question.
+const MOST_CONTINUED: usize = 8;
+
+/// What follows a question that was left open.
+const LEFT_OPEN: &str = "left waiting; `/resume` asks again, a message ends the turn and asks something else";
+
+/// The most characters of a queued line that are shown.
+const SHOWN: usize = 60;
 
 impl Conversation {
     /// Drives a run to its end. If it waits for approvals, asks the person, and continues.
@@ -24,24 +38,49 @@ impl Conversation {
         let (place, session) = (self.place()?, run.session());
         let screen = Screen::new(false);
         let (mut driven, mut flow) = self.watch(&screen, run, &mut signals).await;
-        while flow == Flow::Continue && driven.can_ask(&self.common) {
-            let workspace = self.files().await?;
-            let Decisions::Made(drift) = self.ask(&screen, workspace.clone(), &mut signals).await? else {
+        let (runtime, agent, mut continued) = (&place.runtime, &self.built.agent, 0);
+        while flow == Flow::Continue {
+            let run = if driven.is_cut_off() && continued < MOST_CONTINUED {
+                continued += 1;
+                screen.status("the answer reached its limit; the model continues it");
+                runtime.resume(session, agent).await?
+            } else if let Some(answer) = driven.answer()
+                && self.has_messages(session).await
+            {
+                // They arrived after the last step.
+                print_answer(&screen, &self.definition, answer);
+                runtime.resume(session, agent).await?
+            } else if driven.can_ask(&self.common) {
+                let workspace = self.files().await?;
+                let Decisions::Made(drift) = self.ask(&screen, workspace.clone(), &mut signals).await? else {
+                    screen.status(LEFT_OPEN);
+                    self.print_status(&place.view(session).await?);
+                    return Ok(flow);
+                };
+                let options = SessionOptions { workspace, ..SessionOptions::default() };
+                let resume = ResumeOptions { drift, ..ResumeOptions::default() };
+                runtime.resume_with(session, agent, resume, options).await?
+            } else {
                 break;
             };
-            let options = SessionOptions { workspace, ..SessionOptions::default() };
-            let resume = ResumeOptions { drift, ..ResumeOptions::default() };
-            let run = place.runtime.resume_with(session, &self.built.agent, resume, options).await?;
             (driven, flow) = self.watch(&screen, run, &mut signals).await;
         }
         self.report(&screen, session, driven).await?;
         Ok(flow)
     }
 
-    /// Prints the events of a run until it has ended. Ctrl-C interrupts it.
+    /// Whether messages wait that no turn has read.
+    async fn has_messages(&self, session: SessionId) -> bool {
+        let Ok(place) = self.place() else { return false };
+        let waiting = place.store.inbox(session).await.unwrap_or_default();
+        waiting.iter().any(|(_, item)| item.kind == InboxKind::Message)
+    }
+
+    /// Prints the events of a run until it has ended. Ctrl-C and Esc interrupt it, and lines are sent to the agent.
     async fn watch(&self, screen: &Screen, run: Run, signals: &mut Signals) -> (DriveReport, Flow) {
         let (tick, mut run) = (screen.tick(), run.with_content());
         let (mut interrupts, mut flow) = (0, Flow::Continue);
+        let mut typing = Typing::start(std::mem::take(&mut self.typed().draft));
         // The calls of an engine wait while it runs, so a person is asked meanwhile.
         let asks = self.built.agent.engine_name().is_some() && self.common.can_ask();
         let mut asked = AskedCalls::new();
@@ -50,21 +89,40 @@ impl Conversation {
                 event = run.next() => match event {
                     Some(event) => {
                         screen.show(&self.common, run.session(), &event);
-                        if asks && is_approval(&event) && !self.ask_meanwhile(screen, &mut asked, signals).await {
-                            run.pause();
+                        if asks && is_approval(&event) {
+                            // What is typed from now on is an answer.
+                            let draft = typing.take().map(Typing::finish).unwrap_or_default();
+                            if !self.ask_meanwhile(screen, &mut asked, signals).await {
+                                run.pause();
+                            }
+                            typing = Typing::start(draft);
                         }
+                        typing.iter().for_each(|typing| typing.draw(screen.is_inside_line()));
                     }
                     None => break,
                 },
+                steps = next_steps(&mut typing) => {
+                    for step in steps {
+                        match step {
+                            TypingStep::Line(line) => self.steer(screen, run.session(), line).await,
+                            TypingStep::Interrupt if interrupts > 0 => {}
+                            TypingStep::Interrupt => {
+                                interrupts = 1;
+                                interrupt(screen, &run);
+                            }
+                        }
+                    }
+                    typing.iter().for_each(|typing| typing.draw(screen.is_inside_line()));
+                }
                 signal = signals.next() => if signal == SignalKind::interrupt() {
                     interrupts += 1;
                     match interrupts {
-                        1 => {
-                            screen.status("interrupting: running calls are rolled back");
-                            run.pause();
-                        }
+                        1 => interrupt(screen, &run),
                         2 => screen.status("still interrupting; Ctrl-C once more leaves at once"),
-                        _ => screen.quit(),
+                        _ => {
+                            drop(typing.take());
+                            screen.quit()
+                        }
                     }
                 } else {
                     flow = Flow::Stopped;
@@ -75,8 +133,35 @@ impl Conversation {
             }
         }
         let ended = run.outcome().await;
+        if let Some(typing) = typing {
+            self.typed().draft = typing.finish();
+        }
         tick.abort();
         (DriveReport { ended, interrupted: interrupts > 0 }, flow)
+    }
+
+    /// Sends a line to the agent, which reads it between two steps. What the prompt has to read waits for it: commands, and
+    /// messages with files.
+    async fn steer(&self, screen: &Screen, session: SessionId, line: String) {
+        let shown = one_line(&line, SHOWN);
+        let is_for_prompt = line.starts_with(['/', '!']) || line.contains('@');
+        let place = self.place.as_ref().filter(|_| !is_for_prompt);
+        let sent = match place {
+            Some(place) => place.runtime.send(session, &line).await.map(|_| ()),
+            None => Ok(()),
+        };
+        let queued = match (sent, is_for_prompt) {
+            (Ok(()), false) => format!("queued: {shown} (the agent reads it at its next step)"),
+            (Ok(()), true) => {
+                self.typed().lines.push_back(line);
+                format!("queued: {shown} (after this turn)")
+            }
+            (Err(error), _) => {
+                self.typed().lines.push_back(line);
+                format!("queued: {shown} (after this turn, because it cannot be sent now: {error})")
+            }
+        };
+        screen.status_text(&Text::new().add(Role::Dim, queued));
     }
 
     /// Asks about all calls that wait for approval.
@@ -115,6 +200,19 @@ impl Conversation {
         let agent = &self.built.agent;
         Ok(WaitingSession { place, session, workspace, tools: &agent.tools, rules: &agent.approval_rules })
     }
+}
+
+/// Returns what is typed next. Without a terminal that is nothing.
+async fn next_steps(typing: &mut Option<Typing>) -> Vec<TypingStep> {
+    match typing {
+        Some(typing) => typing.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn interrupt(screen: &Screen, run: &Run) {
+    screen.status("interrupting: running calls are rolled back");
+    run.pause();
 }
 
 /// Waits for the decisions of a person. A signal leaves the question open.

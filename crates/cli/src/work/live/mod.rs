@@ -165,6 +165,11 @@ impl Screen {
         }
     }
 
+    /// Whether a line of streamed text has not ended.
+    pub(crate) fn is_inside_line(&self) -> bool {
+        self.state().inside_line
+    }
+
     /// Ends a line of streamed text, before something else is printed.
     pub(crate) fn end_streamed_line(&self) {
         end_line(&mut self.state());

@@ -162,6 +162,7 @@ pub(crate) fn summaries_come_back_as_they_were_written(store: &dyn Store) {
         workspace: Some("/home/ada/a coat".into()),
         project: Some("/home/ada/coat".into()),
         origin: Origin::Fork { session: parent, position: Position::new(7) },
+        name: Some("hem".into()),
         tags: BTreeMap::from([("a".into(), "1".into()), ("b".into(), "".into())]),
         mission: Arc::from("Mend the coat"),
         turns: 7,

@@ -62,6 +62,7 @@ pub(crate) fn queries_select_by_every_condition(store: &dyn Store) {
         outcome: Some(EvaluationOutcome::Failed),
         tags: tags(&[("team", "a"), ("level", "1")]),
         agent: Some("tailor".into()),
+        name: Some("hem".into()),
         ..new(2)
     };
     let failed = create(store, failed);
@@ -105,6 +106,8 @@ pub(crate) fn queries_select_by_every_condition(store: &dyn Store) {
     assert_eq!(select(query().with_tag("Team", "a")), []);
     assert_eq!(select(query().with_agent("tailor")), [failed]);
     assert_eq!(select(query().with_agent("Tailor")), []);
+    assert_eq!(select(query().with_name("hem")), [failed]);
+    assert_eq!(select(query().with_name("he")), []);
     assert_eq!(select(query().with_workspace("/home/ada")), [fork]);
     assert_eq!(select(query().with_origin(OriginKind::Root)), [plain, failed]);
     assert_eq!(select(query().with_origin(OriginKind::Fork).with_origin(OriginKind::Call)), [fork, child]);

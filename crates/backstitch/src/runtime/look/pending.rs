@@ -1,0 +1,36 @@
+//! Everything of a store that waits for a person.
+
+use backstitch_runtime::RuntimeError;
+
+use crate::ports::{IndexedStatus, SessionQuery};
+use crate::report::{ListOptions, PendingSession};
+use crate::runtime::Runtime;
+
+/// The statuses of sessions that do not continue by themselves.
+const PENDING: [IndexedStatus; 5] = [
+    IndexedStatus::Paused,
+    IndexedStatus::Poisoned,
+    IndexedStatus::Interrupted,
+    IndexedStatus::Stopped,
+    IndexedStatus::Runnable,
+];
+
+impl Runtime {
+    /// Lists the sessions that wait for a person, the oldest first: those that wait for a decision, with all decisions of their
+    /// sub-agents, those that were interrupted or stopped, and those whose messages nobody has answered. A decision names
+    /// the session that records it.
+    pub async fn pending_sessions(&self) -> Result<Vec<PendingSession>, RuntimeError> {
+        let query = PENDING.into_iter().fold(SessionQuery::roots(), SessionQuery::with_status);
+        let list = self.session_list(ListOptions::of(query)).await?;
+        let mut pending = Vec::new();
+        for session in list.sessions {
+            let is_paused = matches!(session.status, IndexedStatus::Paused | IndexedStatus::Poisoned);
+            let decisions = match is_paused || session.reason.is_some() {
+                true => self.waiting(&self.view(session.session).await?).await?,
+                false => Vec::new(),
+            };
+            pending.push(PendingSession { session, decisions });
+        }
+        Ok(pending)
+    }
+}
