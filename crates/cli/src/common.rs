@@ -34,6 +34,9 @@ pub(crate) struct Common {
     /// `color` of the settings, else auto.
     #[arg(long, value_name = "WHEN", global = true, hide_possible_values = true)]
     pub(crate) color: Option<ColorChoice>,
+    /// Print for a screen reader: no status line, words in place of marks, tables as records. Default: `plain` of the settings.
+    #[arg(long, global = true)]
+    pub(crate) plain: bool,
     /// Print long output without a pager.
     #[arg(long, global = true)]
     pub(crate) no_pager: bool,
@@ -100,6 +103,12 @@ impl Common {
         }
         if self.quiet {
             terminal::be_quiet();
+        }
+        if self.json {
+            terminal::be_exact();
+        }
+        if self.plain || self.config.strongest(|settings| settings.plain) == Some(true) {
+            terminal::be_plain();
         }
     }
 

@@ -1,8 +1,11 @@
-//! The help of the command: its commands in groups, by what people want to do.
+//! The help of the command: its commands in groups, by what people want to do. On a terminal, its lines are broken between words.
 
 use std::fmt::Write as _;
+use std::io::IsTerminal as _;
 
 use clap::Command;
+
+use crate::terminal;
 
 /// The commands, in the order and under the headings of the help.
 const GROUPS: &[(&str, &[&str])] = &[
@@ -17,6 +20,9 @@ const GROUPS: &[(&str, &[&str])] = &[
 
 /// Lists the commands of a program in groups. A command without a group is listed in the last one.
 pub(crate) fn group(mut command: Command) -> Command {
+    let columns = std::io::stdout().is_terminal().then(terminal::columns);
+    // 0 breaks no line.
+    command = command.term_width(columns.unwrap_or_default());
     command.build();
     let shown = |name: &str| command.find_subcommand(name).filter(|found| !found.is_hide_set());
     let is_grouped = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
@@ -35,7 +41,17 @@ pub(crate) fn group(mut command: Command) -> Command {
         let _ = writeln!(text, "{heading}{title}:{heading:#}");
         for found in found {
             let (name, about) = (found.get_name(), found.get_about().map(ToString::to_string));
-            let _ = writeln!(text, "  {literal}{name:<width$}{literal:#}  {}", about.unwrap_or_default());
+            let about = about.unwrap_or_default();
+            let mut lines = match columns {
+                Some(columns) => terminal::wrapped(&about, columns.saturating_sub(width + 4)),
+                None => vec![about],
+            }
+            .into_iter();
+            let first = lines.next().unwrap_or_default();
+            let _ = writeln!(text, "  {literal}{name:<width$}{literal:#}  {first}");
+            lines.for_each(|line| {
+                let _ = writeln!(text, "{:indent$}{line}", "", indent = width + 4);
+            });
         }
         text.push('\n');
     }

@@ -18,6 +18,8 @@ pub(crate) struct Report {
 /// A part of a report for people.
 pub(crate) enum ReportLine {
     Text(Text),
+    /// A line that is not broken for a terminal, such as one of a file.
+    Exact(Text),
     /// Data with its own ends of lines. A pipe gets it byte for byte.
     Data(String),
 }
@@ -67,6 +69,7 @@ impl Report {
             for line in &self.lines {
                 match line {
                     ReportLine::Text(text) => terminal::line(text),
+                    ReportLine::Exact(text) => terminal::exact_line(text),
                     ReportLine::Data(text) => terminal::data(text),
                 }
             }

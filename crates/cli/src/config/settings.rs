@@ -17,7 +17,7 @@ use toml::Value;
 use crate::terminal::ColorChoice;
 
 /// Keys that only the user may set.
-pub(super) const USER_ONLY: [(&str, &str); 9] = [
+pub(super) const USER_ONLY: [(&str, &str); 10] = [
     ("mode", "a project cannot decide what runs without a question"),
     ("sandbox", "a project cannot decide what commands may write"),
     ("fetch", "a project cannot decide which private addresses are read"),
@@ -26,6 +26,7 @@ pub(super) const USER_ONLY: [(&str, &str); 9] = [
     ("store", "a project cannot choose where sessions are stored"),
     ("rules", "a project cannot decide about approvals for good"),
     ("color", "it is about your terminal"),
+    ("plain", "it is about your terminal"),
     ("pager", "it is a command that your terminal starts"),
 ];
 
@@ -69,6 +70,8 @@ pub(crate) struct Settings {
     /// Whether the command adds its own instructions and those of the project.
     pub(crate) instructions: Option<bool>,
     pub(crate) color: Option<ColorChoice>,
+    /// Whether the output is for a screen reader.
+    pub(crate) plain: Option<bool>,
     pub(crate) pager: Option<PagerSetting>,
     pub(crate) rules: RuleTexts,
 }

@@ -26,7 +26,7 @@ pub(super) fn run(file: &Path, given: &ProgramInput, as_json: bool) -> anyhow::R
         Inputs { data: given.data()?, limits: given.limits(), now: now_millis(), ..Inputs::default() };
     let (finished, value) = written(evaluate(&Engine::new(), &source, inputs));
     if as_json {
-        println!("{}", answer(finished.as_ref(), &value));
+        terminal::data(&format!("{}\n", answer(finished.as_ref(), &value)));
     } else {
         for print in finished.iter().flat_map(|finished| &finished.prints) {
             terminal::data(&format!("{print}\n"));

@@ -15,6 +15,7 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Completer, Editor, Helper, Highlighter, Hinter};
 
 use super::{ProgramInput, now_millis, program};
+use crate::terminal;
 
 /// Number of earlier values that are kept as `*1`, `*2` and so on.
 const REMEMBERED: usize = 3;
@@ -61,7 +62,7 @@ pub(super) fn run(given: &ProgramInput) -> anyhow::Result<ExitCode> {
                 let _ = editor.add_history_entry(line.as_str());
                 match command(&repl, line.trim()) {
                     Some(Cow::Borrowed(":quit")) => break,
-                    Some(text) => println!("{text}"),
+                    Some(text) => terminal::data(&format!("{text}\n")),
                     None => repl.evaluate(&line),
                 }
             }
@@ -126,12 +127,12 @@ impl Repl {
             Err(error) => return eprintln!("{}", error.render()),
         };
         for print in &finished.prints {
-            println!("{print}");
+            terminal::data(&format!("{print}\n"));
         }
         match finished.result {
             Ok(value) => {
                 match program::edn(&value) {
-                    Ok(text) => println!("{text}"),
+                    Ok(text) => terminal::data(&format!("{text}\n")),
                     Err(error) => eprintln!("{}", error.render()),
                 }
                 self.memory = finished.memory;

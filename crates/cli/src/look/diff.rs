@@ -93,7 +93,7 @@ pub(super) fn change_lines(file: &ChangedFile) -> Vec<ReportLine> {
     let mut lines = vec![heading(&file.path, file.change).into()];
     match file.text() {
         Some(text) if style::stdout_has_colors() => {
-            lines.extend(difference::lines(text).into_iter().map(ReportLine::Text));
+            lines.extend(difference::lines(text).into_iter().map(ReportLine::Exact));
         }
         Some(text) => lines.push(ReportLine::Data(text.to_owned())),
         None => {}

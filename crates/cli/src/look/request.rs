@@ -61,7 +61,7 @@ impl Request {
             Some(body) if self.raw => terminal::data(&body),
             Some(body) => {
                 let value: Value = serde_json::from_str(&body)?;
-                println!("{value:#}");
+                terminal::data(&format!("{value:#}\n"));
             }
             None => {}
         }

@@ -30,6 +30,27 @@ pub(crate) enum KnownResult {
     Entries(EntryList),
     /// Files that match a pattern.
     Paths(PathList),
+    /// The plan of a session.
+    Plan(PlanResult),
+}
+
+/// The plan of a session.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PlanResult {
+    pub(crate) objective: String,
+    #[serde(rename = "status")]
+    _status: IgnoredAny,
+    pub(crate) steps: Vec<StepResult>,
+}
+
+/// A step of a plan.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StepResult {
+    pub(crate) step: u32,
+    pub(crate) title: String,
+    pub(crate) status: String,
 }
 
 /// Lines of a file.
@@ -81,6 +102,16 @@ impl KnownResult {
         text.starts_with('{').then(|| serde_json::from_str(text).ok()).flatten()
     }
 
+    /// Whether it is the result of a command.
+    pub(crate) fn is_command(&self) -> bool {
+        matches!(self, Self::Command { .. })
+    }
+
+    /// Whether a command has failed.
+    pub(crate) fn is_failure(&self) -> bool {
+        matches!(self, Self::Command { exit_code, .. } if *exit_code != 0)
+    }
+
     /// The exit code of a command, in words.
     pub(crate) fn exit(&self) -> Option<String> {
         match self {
@@ -114,6 +145,10 @@ impl KnownResult {
                 return format!("{lines} in {} searched", counted(found.searched, "file"));
             }
             Self::Entries(found) => return counted(found.entries.len(), "entry"),
+            Self::Plan(plan) => {
+                let done = plan.steps.iter().filter(|step| step.status == "done").count();
+                (format!("{done} of {} done", counted(plan.steps.len(), "step")), plan.objective.clone())
+            }
             Self::Paths(found) if found.paths.is_empty() => return "no path".to_owned(),
             Self::Paths(found) => (counted(found.paths.len(), "path"), found.paths.join(", ")),
         };
@@ -157,6 +192,8 @@ mod tests {
         assert_eq!(line(r#"{"path":".","entries":[{"name":"a","kind":"file"},{}]}"#), "2 entries");
         assert_eq!(line(r#"{"paths":["a","b/"],"note":"more"}"#), "2 paths: a, b/");
         assert_eq!(line(r#"{"paths":[]}"#), "no path");
+        let plan = r#"{"objective":"Mend it","status":"active","steps":[{"step":1,"title":"a","status":"done"},{"step":2,"title":"b","status":"pending"}]}"#;
+        assert_eq!(line(plan), "1 of 2 steps done: Mend it");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::escape::{safe, safe_line};
+use super::escape::safe_line;
 
 /// Distance of tab stops, in columns.
 const TAB: usize = 8;
@@ -35,54 +35,6 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
         }
     }
     line.into_owned()
-}
-
-/// Breaks a text into lines that fit into the columns, between words where that is possible. The lines of a paragraph
-/// that is indented are indented alike.
-pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
-    let columns = columns.max(1);
-    safe(text).split('\n').flat_map(|paragraph| wrapped_paragraph(paragraph, columns)).collect()
-}
-
-fn wrapped_paragraph(paragraph: &str, columns: usize) -> Vec<String> {
-    if width(paragraph) <= columns {
-        return vec![paragraph.trim_end().to_owned()];
-    }
-    let indent: String = paragraph.chars().take_while(|character| *character == ' ').collect();
-    // A deep indentation would leave no room for words.
-    let indent = if indent.len() > columns / 2 { String::new() } else { indent };
-    let mut lines = Vec::new();
-    let mut line = indent.clone();
-    for word in paragraph.split_word_bounds() {
-        let is_space = word.chars().all(char::is_whitespace);
-        if width(&line) + width(word) <= columns && !line.contains('\t') && !word.contains('\t') {
-            if !is_space || line.len() > indent.len() {
-                line.push_str(word);
-            }
-            continue;
-        }
-        if is_space && line.trim().is_empty() {
-            continue;
-        }
-        if is_space {
-            // The break stands for the space.
-            lines.push(std::mem::replace(&mut line, indent.clone()));
-            continue;
-        }
-        if line.len() > indent.len() && !line.trim().is_empty() {
-            lines.push(std::mem::replace(&mut line, indent.clone()));
-        }
-        for grapheme in word.graphemes(true) {
-            if width(&line) + width(grapheme) > columns && line.len() > indent.len() {
-                lines.push(std::mem::replace(&mut line, indent.clone()));
-            }
-            line.push_str(grapheme);
-        }
-    }
-    if line.len() > indent.len() || lines.is_empty() {
-        lines.push(line);
-    }
-    lines.iter().map(|line| line.trim_end().to_owned()).collect()
 }
 
 /// The column after a grapheme that starts at a column.
@@ -117,36 +69,12 @@ mod tests {
         assert_eq!(cut("two\nlines", 40), "two\\u000alines");
     }
 
-    #[test]
-    fn paragraphs_are_broken_between_words() {
-        assert_eq!(wrapped("one two three", 8), ["one two", "three"]);
-        assert_eq!(wrapped("  one two three", 9), ["  one two", "  three"]);
-        assert_eq!(wrapped("one\n\ntwo", 9), ["one", "", "two"]);
-        assert_eq!(wrapped("abcdefghij", 4), ["abcd", "efgh", "ij"]);
-        assert_eq!(wrapped("漢字漢", 4), ["漢字", "漢"]);
-        assert_eq!(wrapped("", 4), [""]);
-    }
-
     proptest! {
         #[test]
         fn what_is_cut_fits_and_controls_nothing(text in foreign(), columns in 0_usize..50) {
             let cut = cut(&text, columns);
             prop_assert!(width(&cut) <= columns, "{cut:?}");
             prop_assert!(has_no_controls(&cut), "{cut:?}");
-        }
-
-        #[test]
-        fn what_is_wrapped_fits_and_controls_nothing(text in foreign(), columns in 8_usize..50) {
-            for line in wrapped(&text, columns) {
-                prop_assert!(width(&line) <= columns, "{line:?}");
-                prop_assert!(has_no_controls(&line), "{line:?}");
-            }
-        }
-
-        #[test]
-        fn wrapping_loses_nothing_but_spaces(text in foreign(), columns in 8_usize..50) {
-            let visible = |text: &str| text.chars().filter(|character| !character.is_whitespace()).collect::<String>();
-            prop_assert_eq!(visible(&wrapped(&text, columns).concat()), visible(&safe(&text)));
         }
     }
 }

@@ -1,11 +1,11 @@
 //! The two streams of the command.
 //!
 //! Standard output goes to the pager while there is one. If the reader has closed the pipe, as `head` does,
-//! the command exits as SIGPIPE would end it, and a session that it drives can be resumed.
+//! the command exits as SIGPIPE would end it, and a session that it drives can be resumed. The status line is erased first.
 
 use std::io::{self, Write as _};
 
-use super::{draft, pager};
+use super::{draft, {pager}, status};
 
 /// Exit code that a shell reports for a program that SIGPIPE ended.
 const BROKEN_PIPE: i32 = 141;
@@ -20,12 +20,14 @@ pub(super) fn stdout(bytes: &[u8]) {
 
 /// Writes bytes to standard output, whether there is a pager or not.
 pub(super) fn directly(bytes: &[u8]) {
+    let _printing = status::print();
     check(io::stdout().lock().write_all(bytes), "stdout");
 }
 
 /// Writes bytes, which have to be escaped, to standard error.
 pub(super) fn stderr(bytes: &[u8]) {
     draft::erase();
+    let _printing = status::print();
     check(io::stderr().lock().write_all(bytes), "stderr");
 }
 

@@ -85,6 +85,14 @@ pub(crate) enum Role {
     Emphasis,
     /// Code in an answer.
     Code,
+    /// Text of an answer with weak emphasis.
+    Italic,
+    /// Text of an answer that is a link.
+    Link,
+    /// A word of a programming language.
+    Keyword,
+    /// A string or a number in code.
+    Literal,
 }
 
 impl Role {
@@ -95,11 +103,14 @@ impl Role {
             Self::Heading | Self::Emphasis => Style::new().bold(),
             Self::Id | Self::Code => color(AnsiColor::Cyan),
             Self::Dim => Style::new().dimmed(),
-            Self::Success | Self::Added => color(AnsiColor::Green),
+            Self::Success | Self::Added | Self::Literal => color(AnsiColor::Green),
             Self::Failure => color(AnsiColor::Red).bold(),
             Self::Warning => color(AnsiColor::Yellow),
             Self::Removed => color(AnsiColor::Red),
             Self::Accent => color(AnsiColor::Blue).bold(),
+            Self::Italic => Style::new().italic(),
+            Self::Link => Style::new().underline(),
+            Self::Keyword => color(AnsiColor::Blue),
         }
     }
 }
@@ -160,6 +171,16 @@ impl Text {
     pub(crate) fn join(mut self, other: Self) -> Self {
         self.spans.extend(other.spans);
         self
+    }
+
+    /// Whether nothing was added.
+    pub(super) fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// The spans, with their roles.
+    pub(super) fn spans(&self) -> impl Iterator<Item = (Role, &str)> {
+        self.spans.iter().map(|(role, text)| (*role, &**text))
     }
 
     /// Returns the text without colours.

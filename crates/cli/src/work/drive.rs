@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::driving::{DrivenSession, NewSession, StartedSession, Stopper};
 use super::ending::finish;
-use super::live::Screen;
+use super::live::{Screen, show_reasoning};
 use crate::common::Common;
 use crate::error::{CommandError, ErrorCode};
 use crate::history::isolated::{copy_event, copy_lines};
@@ -57,6 +57,7 @@ impl Run {
         // An agent that cannot be built is refused before anything is created.
         let mut built = with_rules(common, build_agent(&definition)?);
         let mission = built.mission(&text)?;
+        show_reasoning(self.agent.model.reasoning);
         let live = Screen::new(common.json);
         let new = NewSession::open(common, &definition)?;
         let stopper = Stopper::start(&new.place.runtime, &live)?;
@@ -201,6 +202,7 @@ impl DrivenSession {
             spec.in_place = true;
             built.agent = built.agent.workspace(spec);
         }
+        show_reasoning(model.reasoning);
         let live = Screen::new(common.json);
         let stopper = Stopper::start(&place.runtime, &live)?;
         if take_over {

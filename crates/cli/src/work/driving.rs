@@ -64,6 +64,7 @@ impl DrivenSession {
 
     /// Follows a run to its end. The calls of an engine wait while it runs, so a person is asked meanwhile.
     async fn follow_run(&self, run: backstitch::Run) -> anyhow::Result<DriveReport> {
+        self.live.use_files(&self.place.runtime);
         let (tick, mut asked, mut run) = (self.live.tick(), AskedCalls::new(), run.with_content());
         let has_engine = self.built.agent.engine_name().is_some();
         while let Some(event) = run.next().await {

@@ -59,6 +59,7 @@ mod panics;
 mod pauses;
 mod pty;
 mod queries;
+mod readable;
 mod real_work;
 mod remainders;
 mod replaced;

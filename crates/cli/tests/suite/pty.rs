@@ -135,10 +135,10 @@ impl Pty {
         let _ = (&*self.terminal).write_all(text.as_bytes());
     }
 
-    /// Waits until a text is on the screen or in the scrollback. Lines that the terminal has wrapped count as one.
+    /// Waits until a text is on the screen or in the scrollback, in one line or broken into several.
     #[track_caller]
     pub(crate) fn wait_for(&self, text: &str) {
-        self.wait_until(text, |display| everything(display).contains(text));
+        self.wait_until(text, |display| count(&everything(display), text) > 0);
     }
 
     /// Waits until a text is on the screen.
@@ -150,7 +150,7 @@ impl Pty {
     /// Waits until a text was shown so many times.
     #[track_caller]
     pub(crate) fn wait_for_times(&self, text: &str, times: usize) {
-        self.wait_until(text, |display| everything(display).matches(text).count() >= times);
+        self.wait_until(text, |display| count(&everything(display), text) >= times);
     }
 
     #[track_caller]
@@ -256,6 +256,13 @@ fn read(mut terminal: &pty_process::blocking::Pty, display: &(Mutex<Display>, Co
     }
     display.0.lock().unwrap().is_closed = true;
     display.1.notify_all();
+}
+
+/// How often a text was shown, in one line or broken into several.
+fn count(shown: &str, text: &str) -> usize {
+    let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let exact = shown.matches(text).count();
+    if exact == 0 && text.contains(' ') { flat(shown).matches(&flat(text)).count() } else { exact }
 }
 
 /// The scrollback and the screen, with wrapped rows as one line and without spaces at the ends of lines.

@@ -188,10 +188,10 @@ fn the_output_of_a_command_is_text_and_its_exit_code_stands_apart() {
     let model = scripted(&stage, &replies);
     let (code, text) = Pty::start(&stage, &["run", "Count", "--model", &model], 80, 30).finish();
     assert_eq!(code, Some(0), "{text}");
-    assert!(text.contains("  seven\n  needles\n") && text.contains("+ shell: exit code 3\n"), "{text}");
+    assert!(text.contains("  seven\n  needles\n") && text.contains("x shell: exit code 3\n"), "{text}");
     assert!(!text.contains("exit_code"), "{text}");
     let piped = stage.run(&["run", "Count", "--model", &model]);
-    assert!(piped.errors.contains("+ shell: exit code 3: seven needles\n"), "{}", piped.errors);
+    assert!(piped.errors.contains("x shell: exit code 3: seven needles\n"), "{}", piped.errors);
     let shown = stage.run(&["show"]).worked();
     assert!(shown.contains("<- exit code 3: seven needles\n"), "{shown}");
 }

@@ -16,10 +16,11 @@ fn on_terminal(stage: &Stage, arguments: &[&str]) -> String {
     pty.raw()
 }
 
-/// Removes the colours that the command prints. Those of [`NASTY`] are others.
+/// Removes the colours that the command prints, and what erases the status line. Those of [`NASTY`] are others.
 fn without_colors(printed: &str) -> String {
-    let colors = ["0", "1", "2", "31", "32", "33", "34", "36", "4"];
-    colors.iter().fold(printed.to_owned(), |text, color| text.replace(&format!("\u{1b}[{color}m"), ""))
+    let colors = ["0", "1", "2", "3", "31", "32", "33", "34", "36", "4"];
+    let printed = printed.replace("\r\u{1b}[K", "");
+    colors.iter().fold(printed, |text, color| text.replace(&format!("\u{1b}[{color}m"), ""))
 }
 
 #[track_caller]

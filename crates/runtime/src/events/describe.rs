@@ -267,7 +267,7 @@ pub fn reason_word(reason: PauseReason) -> &'static str {
         PauseReason::Approval => "approval",
         PauseReason::EffectUnknown => "effect unknown",
         PauseReason::Budget => "budget",
-        PauseReason::Asked => "asked",
+        PauseReason::Asked => "on request",
         PauseReason::Truncated => "answer cut off",
         PauseReason::Deadline => "deadline",
         PauseReason::Files => "files",

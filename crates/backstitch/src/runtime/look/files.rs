@@ -9,7 +9,8 @@ use similar::TextDiff;
 
 use super::view_at;
 use crate::filesystem::format;
-use crate::journal::{WorkspaceRevision, WorkspaceRoot};
+use crate::journal::{CallChanges, ChangedPath, FileContent, WorkspaceRevision, WorkspaceRoot};
+use crate::object::Object;
 use crate::ports::{FilePath, ObjectOverlay, Objects, PathChange, WorkspaceError};
 use crate::report::{ChangedFile, DiffReport, FileDetail, FileReport, MessageCounts, Version};
 use crate::runtime::Runtime;
@@ -42,6 +43,22 @@ impl Runtime {
             state: compared_state(&from, &to)?,
             messages: MessageCounts { from: from.message_count(), to: to.message_count() },
         })
+    }
+
+    /// Compares the contents of the files that a call changed. A file whose contents are not stored, or not text, has no diff, and of
+    /// changes that are only counted there are no files.
+    pub fn changed_files(&self, changes: &CallChanges) -> Vec<ChangedFile> {
+        // What cannot be read is not shown.
+        let read = |content: &Option<FileContent>| match content {
+            Some(content) => self.store.objects.get(content.object).ok().flatten().as_ref().and_then(text_of),
+            None => Some(String::new()),
+        };
+        let one = |changed: &ChangedPath| {
+            let texts = read(&changed.before).zip(read(&changed.after));
+            let diff = texts.and_then(|(before, after)| unified_diff(&before, &after));
+            ChangedFile { path: changed.path.clone(), change: changed.change, diff: Some(diff) }
+        };
+        changes.paths().unwrap_or_default().iter().map(one).collect()
     }
 
     /// Reads a file as it was at a point; `None` if there was none.
@@ -111,16 +128,23 @@ fn text_diff(
         let Some(object) = format::read_at(objects, root, path.as_bytes())? else {
             return Ok(Some(String::new()));
         };
-        let bytes = object.bytes();
-        let is_text = bytes.len() <= MOST_COMPARED && !bytes.contains(&0);
-        Ok(is_text.then(|| String::from_utf8(bytes.to_vec()).ok()).flatten())
+        Ok(text_of(&object))
     };
     let (Some(before), Some(after)) = (read(from)?, read(to)?) else { return Ok(None) };
-    if before == after {
-        return Ok(None);
-    }
-    let diff = TextDiff::from_lines(&before, &after);
-    Ok(Some(diff.unified_diff().context_radius(2).to_string()))
+    Ok(unified_diff(&before, &after))
+}
+
+/// Returns the content of a file that is text and not too large.
+fn text_of(object: &Object) -> Option<String> {
+    let bytes = object.bytes();
+    let is_text = bytes.len() <= MOST_COMPARED && !bytes.contains(&0);
+    is_text.then(|| String::from_utf8(bytes.to_vec()).ok()).flatten()
+}
+
+/// Compares two texts by lines; `None` if they are the same.
+fn unified_diff(before: &str, after: &str) -> Option<String> {
+    let compare = || TextDiff::from_lines(before, after).unified_diff().context_radius(2).to_string();
+    (before != after).then(compare)
 }
 
 /// Compares the working state at two points, and returns the number of items of each slice that differs.

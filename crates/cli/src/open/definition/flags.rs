@@ -81,6 +81,9 @@ pub(crate) struct ModelFlags {
     /// Maximum active time of an evaluation, such as 90s or 10m. Default: that of the agent, else no limit.
     #[arg(long, value_name = "TIME")]
     pub(crate) deadline: Option<Span>,
+    /// Show the reasoning of the model on a terminal, where the provider sends it.
+    #[arg(long)]
+    pub(crate) reasoning: bool,
 }
 
 /// Whether an agent needs a model.

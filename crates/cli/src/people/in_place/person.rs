@@ -73,6 +73,7 @@ impl Person for TerminalPerson {
         Box::pin(async move {
             // What was typed before the question was shown does not answer it.
             let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
+            let _asking = terminal::status::ask();
             terminal::to_stderr(format_args!("{question}"));
             let _ = std::io::stderr().flush();
             let line = tokio::select! {

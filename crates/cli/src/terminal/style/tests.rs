@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const ROLES: [Role; 12] = [
+const ROLES: [Role; 16] = [
     Role::Plain,
     Role::Heading,
     Role::Id,
@@ -17,6 +17,10 @@ const ROLES: [Role; 12] = [
     Role::Accent,
     Role::Emphasis,
     Role::Code,
+    Role::Italic,
+    Role::Link,
+    Role::Keyword,
+    Role::Literal,
 ];
 
 /// Text with many controls, wide and combining characters.

@@ -23,6 +23,7 @@ use crate::open::definition::{change_mode, first_line, switch_model, with_served
 use crate::open::{OpenStore, ensure_idle};
 use crate::people::compact;
 use crate::terminal::{self, grouped, money};
+use crate::work::live::{is_reasoning_shown, show_reasoning};
 
 /// A command as it is typed in a shell, without the name of the program.
 #[derive(clap::Parser)]
@@ -67,6 +68,10 @@ impl Conversation {
             }
             Slash::Mode => self.switch_mode(words.first().map(String::as_str)).await?,
             Slash::Name => self.show_or_set_name(words.first().map(String::as_str)).await?,
+            Slash::Reasoning => {
+                show_reasoning(!is_reasoning_shown());
+                println!("reasoning is {}", if is_reasoning_shown() { "shown" } else { "not shown" });
+            }
             Slash::New => {
                 (self.session, self.place) = (None, None);
                 println!("the next message starts another conversation");

@@ -22,7 +22,7 @@ use backstitch::host::one_line;
 use backstitch::journal::SessionName;
 use clap::Args;
 
-use super::live::INTERRUPTED;
+use super::live::{INTERRUPTED, show_reasoning};
 use crate::common::{Common, counted};
 use crate::look::conversations::{self, PastConversation};
 use crate::open::definition::AgentFlags;
@@ -85,6 +85,7 @@ impl Chat {
         }
         // Closing a pager ends the command.
         terminal::pager::refuse();
+        show_reasoning(self.agent.model.reasoning);
         let mut conversation = match self.choice(common).await? {
             Choice::Nothing => return Ok(ExitCode::SUCCESS),
             Choice::New => Conversation::new(common, &self.agent).await?,

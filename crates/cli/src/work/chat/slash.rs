@@ -16,6 +16,7 @@ pub(super) enum Slash {
     Model,
     Mode,
     Name,
+    Reasoning,
     Cost,
     Compact,
     Resume,
@@ -43,6 +44,7 @@ const ENTRIES: [SlashEntry; 16] = [
     SlashEntry("/model", Slash::Model, "[NAME [EFFORT]]", "show or change the model"),
     SlashEntry("/mode", Slash::Mode, "[NAME]", "show or change what runs without a question"),
     SlashEntry("/name", Slash::Name, "[NAME]", "show the name of the conversation, or change it"),
+    SlashEntry("/reasoning", Slash::Reasoning, "", "show the reasoning of the model, or no longer"),
     SlashEntry("/cost", Slash::Cost, "", "show what the session has spent"),
     SlashEntry(
         "/compact",

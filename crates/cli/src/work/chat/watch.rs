@@ -37,6 +37,7 @@ impl Conversation {
     pub(super) async fn drive(&self, run: Run, mut signals: Signals) -> anyhow::Result<Flow> {
         let (place, session) = (self.place()?, run.session());
         let screen = Screen::new(false);
+        screen.use_files(&place.runtime);
         let (mut driven, mut flow) = self.watch(&screen, run, &mut signals).await;
         let (runtime, agent, mut continued) = (&place.runtime, &self.built.agent, 0);
         while flow == Flow::Continue {

@@ -1,7 +1,7 @@
-//! When a heartbeat is due during a long wait, and what it says.
+//! What a session waits for, and when a heartbeat about it is due.
 //!
 //! A heartbeat follows every ten seconds without other output. It names the call that has run longest, or the
-//! model, with the time since that call or the request began.
+//! model, with the time since that call or the request began; before a retry, the reason of the backoff. A call that waits for a person does not run.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -19,6 +19,8 @@ pub(super) struct Heartbeat {
     request: Option<Instant>,
     /// Names and start times of the calls that have not ended.
     calls: BTreeMap<CallId, (String, Instant)>,
+    /// Why a request is retried, and when.
+    retry: Option<(String, Instant)>,
 }
 
 /// What a session waits for.
@@ -30,7 +32,7 @@ pub(super) struct Wait {
 
 impl Heartbeat {
     pub(super) fn new(now: Instant) -> Self {
-        Self { last: now, request: None, calls: BTreeMap::new() }
+        Self { last: now, request: None, calls: BTreeMap::new(), retry: None }
     }
 
     /// Something was printed.
@@ -40,16 +42,50 @@ impl Heartbeat {
 
     /// A request is sent to the model.
     pub(super) fn note_request(&mut self, now: Instant) {
-        self.request = Some(now);
+        (self.request, self.retry) = (Some(now), None);
+    }
+
+    /// A request is sent again at a time.
+    pub(super) fn note_retry(&mut self, reason: &str, at: Instant) {
+        self.retry = Some((reason.to_owned(), at));
     }
 
     /// The model has answered.
     pub(super) fn note_answer(&mut self) {
-        self.request = None;
+        (self.request, self.retry) = (None, None);
     }
 
     pub(super) fn note_call(&mut self, call: CallId, name: &str, now: Instant) {
         self.calls.insert(call, (name.to_owned(), now));
+    }
+
+    /// Whether a call has not ended.
+    pub(super) fn has_call(&self, call: CallId) -> bool {
+        self.calls.contains_key(&call)
+    }
+
+    /// A call waits for a person.
+    pub(super) fn note_question(&mut self, call: CallId) {
+        self.calls.remove(&call);
+    }
+
+    /// The time since the last output.
+    pub(super) fn silence(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.last)
+    }
+
+    /// Returns what the session waits for.
+    pub(super) fn wait(&self, now: Instant) -> Wait {
+        let longest = self.calls.values().min_by_key(|(_, began)| *began);
+        let (what, began) = match (longest, &self.retry) {
+            (Some((name, began)), _) => (name.clone(), *began),
+            (None, Some((reason, at))) if *at > now => {
+                let seconds = at.saturating_duration_since(now).as_secs();
+                return Wait { what: format!("the next attempt ({reason})"), seconds };
+            }
+            _ => ("the model".to_owned(), self.request.unwrap_or(self.last)),
+        };
+        Wait { what, seconds: now.saturating_duration_since(began).as_secs() }
     }
 
     /// Returns how long the call ran.
@@ -59,16 +95,12 @@ impl Heartbeat {
 
     /// Returns what to print now, if it is time.
     pub(super) fn due(&mut self, now: Instant) -> Option<Wait> {
-        if now.saturating_duration_since(self.last) < SILENCE {
+        if self.silence(now) < SILENCE {
             return None;
         }
-        let longest = self.calls.values().min_by_key(|(_, began)| *began);
-        let (what, began) = match longest {
-            Some((name, began)) => (name.clone(), *began),
-            None => ("the model".to_owned(), self.request.unwrap_or(self.last)),
-        };
+        let wait = self.wait(now);
         self.last = now;
-        Some(Wait { what, seconds: now.saturating_duration_since(began).as_secs() })
+        Some(wait)
     }
 }
 
@@ -116,5 +148,28 @@ mod tests {
         let end = start + Duration::from_secs(12);
         assert_eq!(heartbeat.end_call(first, end), Some(Duration::from_secs(12)));
         assert_eq!(heartbeat.due(start + Duration::from_secs(20)), Some(wait("grep", 18)));
+    }
+
+    #[test]
+    fn a_call_that_waits_for_a_person_does_not_run() {
+        let start = Instant::now();
+        let mut heartbeat = Heartbeat::new(start);
+        let ids = backstitch::host::entropy::fresh_ids(std::sync::Arc::new(backstitch::SystemClock::new()))
+            .unwrap();
+        let call: CallId = ids.next();
+        heartbeat.note_call(call, "shell", start);
+        heartbeat.note_question(call);
+        assert_eq!(heartbeat.end_call(call, start + Duration::from_secs(3)), None);
+    }
+
+    #[test]
+    fn a_backoff_has_the_time_that_is_left() {
+        let start = Instant::now();
+        let mut heartbeat = Heartbeat::new(start);
+        heartbeat.note_request(start);
+        heartbeat.note_retry("rate_limit", start + Duration::from_secs(8));
+        let left = wait("the next attempt (rate_limit)", 3);
+        assert_eq!(heartbeat.wait(start + Duration::from_secs(5)), left);
+        assert_eq!(heartbeat.wait(start + Duration::from_secs(9)), wait("the model", 9));
     }
 }

@@ -1,30 +1,38 @@
 //! Output while a session is driven.
 //!
-//! For people, the text of the model streams to the terminal. Calls, their results, and a heartbeat during
-//! long waits are printed to standard error. If standard output is not a terminal, only the answer is written to
-//! it. For programs (`--json`), each of these is one line, and the last line says how the run ended.
+//! For people, the text of the model streams to the terminal. Calls, their results and the changes that they made to files are printed
+//! to standard error. While nothing is printed, a status line says what the session waits for; where there can be none, a heartbeat does during long
+//! waits. If standard output is not a terminal, only the answer is written to it. For programs (`--json`), each of these is
+//! one line, and the last line says how the run ended.
 //!
 //! Neither shows an answer with a hole: pieces that a slow output has missed are printed from the record of the answer.
 //!
 //! `run`, `resume`, `ask` and `chat` share this module.
 
+mod agents;
+mod changes;
 mod closing;
 mod continuity;
 mod heartbeat;
 mod output;
+mod reasoning;
+mod result;
 mod show;
 
+use std::collections::HashSet;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use backstitch::Runtime;
 use backstitch::budget::Amounts;
 use backstitch::code::ErrorCode;
-use backstitch::id::SessionId;
+use backstitch::id::{CallId, SessionId};
 use backstitch::view::JournalView;
 use serde_json::{Value, json};
 
+use agents::AgentNames;
 use closing::stopped_event;
 pub(crate) use closing::{INTERRUPTED, ended_event, status_line};
 use continuity::{Continuity, StreamedText};
@@ -32,7 +40,9 @@ use heartbeat::Heartbeat;
 use output::OutputLines;
 
 use crate::error::ReportedError;
-use crate::terminal::{self, MarkdownStream, Role, Text};
+use crate::terminal::status::{self, StatusGuard};
+use crate::terminal::{self, MarkdownStream, Role, Text, grouped};
+pub(crate) use reasoning::{is_shown as is_reasoning_shown, show as show_reasoning};
 
 /// Form of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,8 +66,16 @@ struct ScreenState {
     began: Instant,
     heartbeat: Heartbeat,
     output: OutputLines,
-    /// Whether the last line that streamed has not ended.
-    inside_line: bool,
+    /// Sub-agents by their sessions.
+    agents: AgentNames,
+    /// Where the contents of changed files are stored.
+    files: Option<Runtime>,
+    /// Calls whose changes a person has seen before they were made, and those of sub-agents, whose own calls are shown.
+    shown_calls: HashSet<CallId>,
+    /// Calls that ran a command.
+    commands: HashSet<CallId>,
+    /// Reasoning whose line has not ended.
+    reasoning: String,
     /// The answer that streamed last.
     streamed: Option<StreamedText>,
     continuity: Continuity,
@@ -67,7 +85,38 @@ struct ScreenState {
     /// Total spending of the session, once it is known.
     /// What was spent, and the number of requests whose cost is not known.
     spent: Option<(Amounts, u64)>,
+    /// Tokens of the answers so far.
+    tokens: u64,
+    /// Number of the picture of the status line.
+    frame: usize,
 }
+
+/// Draws the status line, or prints heartbeats, until it is dropped.
+#[must_use]
+pub(crate) struct Ticker {
+    task: tokio::task::JoinHandle<()>,
+    _status: StatusGuard,
+}
+
+impl Ticker {
+    /// Ends it.
+    pub(crate) fn abort(self) {}
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Interval between two pictures of the status line.
+const FRAME: Duration = Duration::from_millis(120);
+
+/// Time without output after which the status line is drawn.
+const PAUSE: Duration = Duration::from_millis(700);
+
+/// The pictures of the status line.
+const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
 /// A run whose start was announced, so its end has to be announced too. After a panic, that happens on drop.
 pub(crate) struct AnnouncedRun(Screen);
@@ -103,26 +152,37 @@ impl Screen {
             began: Instant::now(),
             heartbeat: Heartbeat::new(Instant::now()),
             output: OutputLines::default(),
-            inside_line: false,
+            agents: AgentNames::default(),
+            files: None,
+            shown_calls: HashSet::new(),
+            commands: HashSet::new(),
+            reasoning: String::new(),
             streamed: None,
             continuity: Continuity::default(),
-            markdown: MarkdownStream::default(),
+            markdown: terminal::markdown_stream(),
             announced: None,
             spent: None,
+            tokens: 0,
+            frame: 0,
         };
         Self { mode, state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Starts a task that prints a heartbeat whenever nothing was printed for a while. Abort the task to end
-    /// it.
-    pub(crate) fn tick(&self) -> tokio::task::JoinHandle<()> {
+    /// Shows what calls change in files, whose contents are stored here.
+    pub(crate) fn use_files(&self, runtime: &Runtime) {
+        self.state().files = Some(runtime.clone());
+    }
+
+    /// Starts a task that shows what the session waits for while nothing is printed.
+    pub(crate) fn tick(&self) -> Ticker {
         let live = self.clone();
-        tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             loop {
-                tokio::time::sleep(Duration::from_secs(1)).await;
+                tokio::time::sleep(FRAME).await;
                 live.sign_of_life();
             }
-        })
+        });
+        Ticker { task, _status: status::begin() }
     }
 
     /// Prints the text of an answer, unless it was streamed already.
@@ -133,8 +193,12 @@ impl Screen {
         let mut state = self.state();
         let seen = streamed && self.mode == Mode::Terminal && state.streamed.is_some();
         end_line(&mut state);
-        if !seen {
-            terminal::data(&format!("{text}\n"));
+        if seen {
+            return;
+        }
+        match streamed {
+            true => terminal::markdown(text),
+            false => terminal::data(&format!("{text}\n")),
         }
     }
 
@@ -239,11 +303,19 @@ impl Screen {
     }
 
     fn sign_of_life(&self) {
-        // While something is printed, no heartbeat is due, and an output that is stopped must not block this thread too.
-        let due = match self.state.try_lock() {
-            Ok(mut state) => state.heartbeat.due(Instant::now()),
-            Err(_) => None,
-        };
+        let can_draw = self.mode != Mode::Json && status::can_draw();
+        // While something is printed, nothing is due, and an output that is stopped must not block this thread too.
+        let Ok(mut state) = self.state.try_lock() else { return };
+        let now = Instant::now();
+        if can_draw {
+            if !state.markdown.is_inside_line() && state.heartbeat.silence(now) >= PAUSE {
+                let line = state.status_line(now);
+                status::draw(&line);
+            }
+            return;
+        }
+        let due = state.heartbeat.due(now);
+        drop(state);
         if let Some(waiting) = due {
             let (what, seconds) = (&waiting.what, waiting.seconds);
             self.beat(&format!("… waiting for {what} ({seconds} s)"));
@@ -269,14 +341,33 @@ impl ScreenState {
     fn streamed_text(&mut self, session: SessionId, turn: u64) -> &mut StreamedText {
         let streamed = self.streamed.take().filter(|streamed| streamed.is_of(session, turn));
         if streamed.is_none() {
-            self.markdown = MarkdownStream::default();
+            end_line(self);
+            self.markdown = terminal::markdown_stream();
         }
         self.streamed.insert(streamed.unwrap_or_else(|| StreamedText::new(session, turn)))
     }
+
+    /// Returns what the session waits for, with the time and the tokens so far.
+    fn status_line(&mut self, now: Instant) -> Text {
+        let wait = self.heartbeat.wait(now);
+        self.frame = (self.frame + 1) % FRAMES.len();
+        let mut rest = format!(" ({} s)", wait.seconds);
+        if self.tokens > 0 {
+            rest.push_str(&format!(" · {} tokens", grouped(self.tokens)));
+        }
+        let all = now.saturating_duration_since(self.began).as_secs();
+        if all > wait.seconds + 1 {
+            rest.push_str(&format!(" · {all} s in all"));
+        }
+        let line = Text::new().add(Role::Accent, FRAMES[self.frame]).plain(" waiting for ");
+        line.plain(wait.what).add(Role::Dim, rest)
+    }
 }
 
+/// Prints what was held back of streamed text, and ends its line.
 fn end_line(state: &mut ScreenState) {
-    if std::mem::take(&mut state.inside_line) {
+    reasoning::end_line(state);
+    if state.markdown.is_open() {
         terminal::end_stream(&mut state.markdown);
     }
 }

@@ -1,28 +1,24 @@
 //! Events of a session, as they are printed.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use backstitch::host::{RepositoriesChanged, SandboxGap, one_line};
 use backstitch::id::{CallId, SessionId};
-use backstitch::journal::{self, InnerMessage, RecordBody};
+use backstitch::journal::{self, InnerMessage, PauseReason, RecordBody};
 use backstitch::report::RestoredFiles;
 use backstitch::slices::ToolInvoked;
 use backstitch::tool::Progress;
 use backstitch::{LiveKind, Retry, SessionEvent};
 use serde_json::json;
 
-use super::{Mode, Role, Screen, Text, end_line};
+use super::{Mode, Role, Screen, Text, end_line, reasoning};
 use crate::common::Common;
 use crate::history::restores::{self, RestoreCause};
-use crate::look::tool_result::{KnownResult, result_line};
 use crate::open::short;
 use crate::terminal;
 
 /// What is printed where pieces of a sub-agent's text were missed.
 const SUB_AGENT_CUT: &str = "… the rest of this text of a sub-agent was missed; `show` has all of it";
-
-/// Time of a call from which it is printed with the result.
-const LONG: Duration = Duration::from_secs(1);
 
 impl Screen {
     /// Prints an event of a session.
@@ -36,7 +32,8 @@ impl Screen {
                         self.state().heartbeat.note_request(Instant::now());
                     }
                     RecordBody::RequestFinished(_) => self.state().heartbeat.note_answer(),
-                    body => self.invocations(body),
+                    RecordBody::CallFinished(finished) => self.show_changes(common, session, finished),
+                    body => self.invocations(body, None),
                 }
                 if let Some(restored) = RestoredFiles::of(session, &record.body) {
                     self.event(restores::event(common, &restored));
@@ -61,10 +58,18 @@ impl Screen {
                 LiveKind::Output { call, text } => self.output(*call, text),
                 LiveKind::SubAgent(record) => {
                     self.note_record(event.session, &record.body);
-                    if let RecordBody::RequestFinished(finished) = &record.body {
-                        self.end_streamed(event.session, finished.turn);
+                    match &record.body {
+                        RecordBody::RequestFinished(finished) => {
+                            self.end_streamed(event.session, finished.turn);
+                        }
+                        RecordBody::CallFinished(finished) => {
+                            self.show_changes(common, event.session, finished);
+                        }
+                        body => {
+                            let agent = self.state().agents.of(event.session);
+                            self.invocations(body, Some(&agent));
+                        }
                     }
-                    self.invocations(&record.body);
                 }
                 _ => {}
             },
@@ -84,9 +89,9 @@ impl Screen {
     }
 
     /// Prints the results of calls that a record holds.
-    fn invocations(&self, body: &RecordBody) {
+    fn invocations(&self, body: &RecordBody, agent: Option<&str>) {
         let RecordBody::SliceChanged(change) = body else { return };
-        change.appended::<ToolInvoked>().iter().for_each(|invoked| self.show_invocation(invoked));
+        change.appended::<ToolInvoked>().iter().for_each(|invoked| self.show_invocation(invoked, agent));
     }
 
     /// Prints that a request is retried after a backoff.
@@ -100,6 +105,7 @@ impl Screen {
         self.status_text(
             &format!("the model did not answer ({kind}): {message}; retrying in {wait:.1} s").into(),
         );
+        self.state().heartbeat.note_retry(kind, Instant::now() + retry.wait);
     }
 
     /// Notes which pieces follow a record. Each attempt of a request starts the text of its answer again.
@@ -108,6 +114,30 @@ impl Screen {
         match body {
             RecordBody::RequestStarted(started) => self.end_streamed(session, started.turn),
             RecordBody::RequestFailed(failed) => self.end_streamed(session, failed.turn),
+            RecordBody::RequestFinished(finished) => {
+                let mut state = self.state();
+                state.tokens = state.tokens.saturating_add(finished.usage.total_tokens());
+            }
+            RecordBody::CallStarted(started) => {
+                let mut state = self.state();
+                state.agents.note_call(started);
+                if started.session.is_some() {
+                    state.shown_calls.insert(started.call_id);
+                }
+                // The start of a call that only reads is recorded with its end.
+                if !started.effect.only_reads() || !state.heartbeat.has_call(started.call_id) {
+                    state.heartbeat.note_call(started.call_id, &started.name, Instant::now());
+                }
+            }
+            RecordBody::CallFinished(finished) => {
+                self.state().heartbeat.end_call(finished.call_id, Instant::now());
+            }
+            RecordBody::Paused(paused) if paused.reason == PauseReason::Approval => {
+                if let Some(call) = paused.call_id {
+                    self.state().heartbeat.note_question(call);
+                    self.skip_changes(call);
+                }
+            }
             _ => {}
         }
     }
@@ -121,8 +151,14 @@ impl Screen {
     }
 
     fn reasoning(&self, session: SessionId, turn: u64, text: &str) {
-        if self.state().continuity.is_answer_whole(session) {
-            self.event(json!({"v": 1, "event": "reasoning", "turn": turn, "text": text}));
+        if !self.state().continuity.is_answer_whole(session) {
+            return;
+        }
+        self.event(json!({"v": 1, "event": "reasoning", "turn": turn, "text": text}));
+        if self.mode == Mode::Terminal && reasoning::is_shown() {
+            let mut state = self.state();
+            state.heartbeat.touch(Instant::now());
+            reasoning::add(&mut state, text);
         }
     }
 
@@ -135,42 +171,49 @@ impl Screen {
             is_whole
         };
         if is_whole {
-            self.stream(session, turn, text, !text.ends_with('\n'));
+            self.stream(session, turn, text);
         }
     }
 
     /// Prints text of an answer.
-    fn stream(&self, session: SessionId, turn: u64, text: &str, inside_line: bool) {
+    fn stream(&self, session: SessionId, turn: u64, text: &str) {
         self.event(json!({"v": 1, "event": "text", "turn": turn, "text": text}));
         let mut state = self.state();
-        state.streamed_text(session, turn).text.push_str(text);
+        let streamed = state.streamed_text(session, turn);
+        let is_new = streamed.text.is_empty();
+        streamed.text.push_str(text);
         if self.mode == Mode::Terminal {
+            if is_new {
+                reasoning::end_line(&mut state);
+                if let Some(agent) = state.agents.named(session) {
+                    terminal::error_line(&Text::new().add(Role::Dim, format!("{agent}:")));
+                }
+            }
             state.heartbeat.touch(Instant::now());
-            state.inside_line = inside_line;
             terminal::stream(&mut state.markdown, text);
         }
     }
 
     /// Prints what was not printed of an answer as it arrived. An answer of which no piece arrived is one event for programs.
     fn show_rest(&self, session: SessionId, turn: u64, text: &str) {
-        let (rest, is_new) = {
+        let rest = {
             let mut state = self.state();
             match state.streamed.take_if(|streamed| streamed.is_of(session, turn)) {
                 Some(streamed) => {
-                    let (rest, is_new) = (streamed.rest(text), streamed.text.is_empty());
+                    let rest = streamed.rest(text);
                     // The answer does not begin as it was printed.
-                    if streamed.is_cut && !is_new && rest.len() == text.len() {
+                    if streamed.is_cut && !streamed.text.is_empty() && rest.len() == text.len() {
                         end_line(&mut state);
                     }
                     state.streamed = Some(streamed);
-                    (rest, is_new)
+                    rest
                 }
-                None if self.mode == Mode::Json => ("", true),
-                None => (text, true),
+                None if self.mode == Mode::Json => "",
+                None => text,
             }
         };
         if !rest.is_empty() {
-            self.stream(session, turn, rest, is_new || !rest.ends_with('\n'));
+            self.stream(session, turn, rest);
         }
     }
 
@@ -185,7 +228,8 @@ impl Screen {
                 "v": 1, "event": "call", "turn": message.turn, "call": id, "name": name,
                 "arguments": call.arguments.text(),
             }));
-            let (start, end) = (format!("> {name}"), format!("[{}]", short(id)));
+            let start = if terminal::is_plain() { format!("call {name}") } else { format!("> {name}") };
+            let end = format!("[{}]", short(id));
             let around = terminal::width(&start) + terminal::width(&end) + 4;
             let arguments = one_line(&call.arguments.text(), terminal::room(around, 70));
             let line = Text::new().add(Role::Accent, start).plain(format!(" {arguments}  "));
@@ -196,31 +240,6 @@ impl Screen {
             self.show_rest(session, message.turn, &text);
             self.event(json!({"v": 1, "event": "said", "turn": message.turn, "text": text}));
         }
-    }
-
-    fn show_invocation(&self, invoked: &ToolInvoked) {
-        let (took, rest) = {
-            let mut state = self.state();
-            let took = state.heartbeat.end_call(invoked.call_id, Instant::now());
-            (took.filter(|took| *took >= LONG), state.output.rest(invoked.call_id))
-        };
-        self.event(json!({
-            "v": 1, "event": "result", "call": invoked.call_id, "name": invoked.name,
-            "success": invoked.success, "text": invoked.rendered_output,
-        }));
-        if let Some(rest) = rest.filter(|rest| *rest > 0) {
-            let more = format!("  … {rest} more {}", if rest == 1 { "line" } else { "lines" });
-            self.status_text(&Text::new().add(Role::Dim, more));
-        }
-        let (mark, role) = if invoked.success { ("+", Role::Success) } else { ("x", Role::Failure) };
-        let took = took.map(|took| format!("  ({:.1} s)", took.as_secs_f64())).unwrap_or_default();
-        let start = format!("{mark} {}", invoked.name);
-        let room = terminal::room(terminal::width(&start) + terminal::width(&took) + 3, 90);
-        // Output of a command was printed as it arrived.
-        let exit = rest.and_then(|_| KnownResult::of(&invoked.rendered_output)?.exit());
-        let result = exit.unwrap_or_else(|| result_line(&invoked.rendered_output, room));
-        let line = Text::new().add(role, start).plain(format!(": {result}"));
-        self.status_text(&line.add(Role::Dim, took));
     }
 
     fn progress(&self, call: CallId, progress: &Progress) {

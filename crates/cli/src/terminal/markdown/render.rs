@@ -1,0 +1,525 @@
+//! A block of Markdown as lines.
+//!
+//! The source is read by `pulldown-cmark`. Lines of a paragraph stay lines: models put names, values and verses on lines of their own. Items of lists hang,
+//! quotes have a bar, code stands as it is, and the address of a link follows its text.
+
+use std::ops::Range;
+
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Parser, Tag, TagEnd};
+
+use super::super::style::{Role, Text};
+use super::super::wrap::Wrapper;
+use super::Look;
+use super::grid::{Grid, GridCell};
+use super::highlight::Highlighter;
+use super::mark::{is_without_marks, open_mark, options, with_short_marks};
+
+/// The most columns of a rule.
+const LONGEST_RULE: usize = 40;
+
+/// A paragraph whose beginning is printed already.
+#[derive(Debug, Clone)]
+pub(super) struct Continuation {
+    pub(super) column: usize,
+    pub(super) indent: usize,
+    pub(super) has_space: bool,
+}
+
+/// How a block is rendered.
+pub(super) struct Setting<'a> {
+    pub(super) look: Look,
+    pub(super) columns: usize,
+    pub(super) continued: Option<&'a Continuation>,
+    /// The number of the item before it, if that was of the same list.
+    pub(super) number: Option<u64>,
+    /// Whether the source is complete.
+    pub(super) is_whole: bool,
+}
+
+/// The lines of a block.
+#[derive(Debug, Default)]
+pub(super) struct RenderedBlock {
+    pub(super) lines: Vec<Text>,
+    /// Whether a mark waits for what follows the source.
+    pub(super) is_waiting: bool,
+    /// Where a paragraph that continues would continue.
+    pub(super) column: usize,
+    pub(super) indent: usize,
+    /// The number of the last item of the outermost list.
+    pub(super) number: Option<u64>,
+}
+
+/// Renders a block.
+pub(super) fn render(source: &str, setting: &Setting<'_>) -> RenderedBlock {
+    if is_without_marks(source) && setting.continued.is_none() {
+        let mut wrapper = Wrapper::new(setting.columns, Text::new(), Text::new());
+        wrapper.push(Role::Plain, source.trim_end());
+        if source.ends_with(char::is_whitespace) {
+            wrapper.push(Role::Plain, " ");
+        }
+        let column = wrapper.column();
+        let lines = if setting.is_whole { wrapper.finish() } else { wrapper.certain() };
+        return RenderedBlock { lines, column, ..RenderedBlock::default() };
+    }
+    // A letter before a continued paragraph keeps it from being read as the start of something else.
+    let guard = match setting.continued {
+        Some(Continuation { has_space: true, .. }) => "x ",
+        Some(_) => "x",
+        None => "",
+    };
+    let source = format!("{guard}{source}");
+    let source = with_short_marks(&source);
+    let mut renderer = Renderer::new(&source, guard.len(), setting);
+    for (event, range) in Parser::new_ext(&source, options()).into_offset_iter() {
+        renderer.handle(event, range);
+        if renderer.block.is_waiting {
+            break;
+        }
+    }
+    renderer.finish()
+}
+
+/// What a line stands in.
+enum Container {
+    Quote,
+    Item {
+        /// What is printed before the first line of the item, until it is.
+        marker: Option<String>,
+        width: usize,
+    },
+}
+
+/// A list, with the number of its next item.
+struct List(Option<u64>);
+
+struct Renderer<'a> {
+    source: &'a str,
+    setting: &'a Setting<'a>,
+    /// Bytes at the start that are not printed.
+    skipped: usize,
+    block: RenderedBlock,
+    wrapper: Option<Wrapper>,
+    containers: Vec<Container>,
+    lists: Vec<List>,
+    roles: Vec<Role>,
+    /// The language and the text of a code block that is open.
+    code: Option<(String, String)>,
+    grid: Option<Grid>,
+    /// The addresses of the links that are open, and their texts.
+    links: Vec<(String, String)>,
+    /// The end of what was rendered.
+    end: usize,
+}
+
+impl<'a> Renderer<'a> {
+    fn new(source: &'a str, skipped: usize, setting: &'a Setting<'a>) -> Self {
+        let wrapper = setting.continued.map(|at| {
+            Wrapper::continued(setting.columns, at.column, Text::new().spaces(at.indent), at.has_space)
+        });
+        Self {
+            source,
+            setting,
+            skipped,
+            block: RenderedBlock::default(),
+            wrapper,
+            containers: Vec::new(),
+            lists: Vec::new(),
+            roles: Vec::new(),
+            code: None,
+            grid: None,
+            links: Vec::new(),
+            end: 0,
+        }
+    }
+
+    fn handle(&mut self, event: Event<'_>, range: Range<usize>) {
+        let is_content = match &event {
+            Event::Start(_) => false,
+            Event::End(tag) => matches!(tag, TagEnd::CodeBlock | TagEnd::Table),
+            _ => true,
+        };
+        match event {
+            Event::Start(tag) => self.start(tag, &range),
+            // What the end of the source closes may continue.
+            Event::End(tag) if self.is_at_end(&range) && is_block(tag) => {}
+            Event::End(tag) => self.end(tag, &range),
+            Event::Text(text) => self.text(&text, range.clone()),
+            Event::Code(code) => match self.setting.look {
+                Look::Colors => self.push(Role::Code, &code, true),
+                _ => self.push(Role::Plain, &format!("`{code}`"), true),
+            },
+            Event::Html(html) => {
+                for line in html.split_inclusive('\n') {
+                    self.push(Role::Plain, line.trim_end_matches('\n'), false);
+                    if line.ends_with('\n') {
+                        self.end_paragraph();
+                    }
+                }
+            }
+            Event::InlineHtml(html) => self.push(self.role(), &html, false),
+            Event::SoftBreak | Event::HardBreak => match (&mut self.wrapper, &self.grid) {
+                (Some(wrapper), None) => wrapper.break_line(),
+                _ => self.push(Role::Plain, " ", false),
+            },
+            Event::Rule => {
+                self.begin_block(range.start);
+                let columns = self.room().min(LONGEST_RULE);
+                let rule =
+                    if self.setting.look == Look::Colors { "─".repeat(columns) } else { "---".to_owned() };
+                let (first, _) = self.prefixes();
+                self.block.lines.push(first.add(Role::Dim, rule));
+            }
+            Event::TaskListMarker(is_done) => {
+                self.push(Role::Plain, if is_done { "[x] " } else { "[ ] " }, false)
+            }
+            // Extensions that are not read.
+            Event::FootnoteReference(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
+                self.push(Role::Plain, &text, false);
+            }
+        }
+        if is_content {
+            self.end = self.end.max(self.source[..range.end].trim_end().len());
+        }
+    }
+
+    /// Whether something ends where a source that is not complete ends.
+    fn is_at_end(&self, range: &Range<usize>) -> bool {
+        !self.setting.is_whole && range.end >= self.source.trim_end().len()
+    }
+
+    fn start(&mut self, tag: Tag<'_>, range: &Range<usize>) {
+        match tag {
+            Tag::Paragraph => {
+                if self.setting.continued.is_none() || self.end > 0 {
+                    self.begin_block(range.start);
+                }
+                self.open_paragraph();
+            }
+            Tag::Heading { level, .. } => {
+                self.begin_block(range.start);
+                self.open_paragraph();
+                self.roles.push(Role::Heading);
+                match self.setting.look {
+                    Look::Colors => {}
+                    Look::Marks => self.push(Role::Heading, &format!("{} ", "#".repeat(depth(level))), false),
+                    Look::Words => self.push(Role::Heading, &format!("Heading {}: ", depth(level)), false),
+                }
+            }
+            Tag::BlockQuote(_) => {
+                self.begin_block(range.start);
+                self.containers.push(Container::Quote);
+            }
+            Tag::CodeBlock(kind) => {
+                self.begin_block(range.start);
+                let language = match kind {
+                    CodeBlockKind::Fenced(language) => language.to_string(),
+                    CodeBlockKind::Indented => String::new(),
+                };
+                self.code = Some((language, String::new()));
+            }
+            Tag::List(first) => {
+                self.begin_block(range.start);
+                let next = match (first, self.setting.number.filter(|_| self.lists.is_empty())) {
+                    (Some(first), Some(before)) if first <= before => Some(before.saturating_add(1)),
+                    (first, _) => first,
+                };
+                self.lists.push(List(next));
+            }
+            Tag::Item => self.start_item(range),
+            // Its columns are not known yet.
+            Tag::Table(_) if self.is_at_end(range) => self.block.is_waiting = true,
+            Tag::Table(alignments) => {
+                self.begin_block(range.start);
+                self.grid = Some(Grid { alignments, rows: Vec::new() });
+            }
+            Tag::TableHead | Tag::TableRow => {
+                if let Some(grid) = &mut self.grid {
+                    grid.rows.push(Vec::new());
+                }
+                if tag == Tag::TableHead {
+                    self.roles.push(Role::Heading);
+                }
+            }
+            Tag::TableCell => {
+                if let Some(row) = self.grid.as_mut().and_then(|grid| grid.rows.last_mut()) {
+                    row.push(GridCell::default());
+                }
+            }
+            Tag::Emphasis => self.start_emphasis(Role::Italic, "*"),
+            Tag::Strong => self.start_emphasis(Role::Emphasis, "**"),
+            Tag::Link { dest_url, .. } => {
+                self.roles.push(Role::Link);
+                self.links.push((dest_url.to_string(), String::new()));
+            }
+            Tag::Image { dest_url, .. } => self.links.push((dest_url.to_string(), String::new())),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd, range: &Range<usize>) {
+        match tag {
+            TagEnd::Paragraph => self.end_paragraph(),
+            TagEnd::Heading(_) => {
+                self.roles.pop();
+                self.end_paragraph();
+            }
+            TagEnd::BlockQuote(_) => {
+                self.end_paragraph();
+                self.containers.pop();
+            }
+            TagEnd::CodeBlock => self.end_code(range),
+            TagEnd::List(_) => {
+                self.lists.pop();
+            }
+            TagEnd::Item => {
+                self.end_paragraph();
+                if let Some(Container::Item { marker: Some(_), .. }) = self.containers.last()
+                    && self.setting.is_whole
+                {
+                    let (first, _) = self.prefixes();
+                    self.block.lines.push(first.trimmed());
+                }
+                self.containers.pop();
+            }
+            TagEnd::TableHead => {
+                self.roles.pop();
+            }
+            TagEnd::Table => {
+                let Some(grid) = self.grid.take() else { return };
+                for line in grid.lines(self.room(), self.setting.look) {
+                    let (first, _) = self.prefixes();
+                    self.block.lines.push(first.join(line).trimmed());
+                }
+            }
+            TagEnd::Emphasis => self.end_emphasis("*"),
+            TagEnd::Strong => self.end_emphasis("**"),
+            TagEnd::Link => {
+                self.roles.pop();
+                self.end_link();
+            }
+            TagEnd::Image => self.end_link(),
+            _ => {}
+        }
+    }
+
+    fn start_item(&mut self, range: &Range<usize>) {
+        self.end_paragraph();
+        self.begin_block(range.start);
+        let is_outermost = self.lists.len() == 1;
+        let Some(List(next)) = self.lists.last_mut() else { return };
+        let marker = match next {
+            Some(number) => {
+                let marker = format!("{number}. ");
+                if is_outermost {
+                    self.block.number = Some(*number);
+                }
+                *number = number.saturating_add(1);
+                marker
+            }
+            None => "- ".to_owned(),
+        };
+        let width = marker.len();
+        self.containers.push(Container::Item { marker: Some(marker), width });
+    }
+
+    fn start_emphasis(&mut self, role: Role, mark: &str) {
+        // A heading is bold already.
+        let role = if self.role() == Role::Heading { Role::Heading } else { role };
+        self.roles.push(role);
+        if self.setting.look == Look::Marks {
+            self.push(role, mark, false);
+        }
+    }
+
+    fn end_emphasis(&mut self, mark: &str) {
+        if self.setting.look == Look::Marks {
+            self.push(self.role(), mark, false);
+        }
+        self.roles.pop();
+    }
+
+    /// Prints the address of a link, unless its text is the address.
+    fn end_link(&mut self) {
+        let Some((address, text)) = self.links.pop() else { return };
+        let is_known = text == address || address.strip_prefix("mailto:") == Some(&*text);
+        if !is_known && !address.is_empty() {
+            let gap = if text.is_empty() { "" } else { " " };
+            self.push(Role::Plain, gap, false);
+            self.push(Role::Dim, &format!("({address})"), false);
+        }
+    }
+
+    fn text(&mut self, text: &str, range: Range<usize>) {
+        if let Some((_, code)) = &mut self.code {
+            code.push_str(text);
+            return;
+        }
+        let is_exact = self.source.get(range.clone()) == Some(text);
+        let open =
+            if self.setting.is_whole || !is_exact { None } else { open_mark(self.source, range.clone()) };
+        let start = self.skipped.saturating_sub(range.start).min(text.len());
+        self.skipped -= start;
+        let end = open.map_or(text.len(), |open| (open - range.start).max(start));
+        self.push(self.role(), text.get(start..end).unwrap_or_default(), false);
+        self.block.is_waiting |= open.is_some();
+    }
+
+    fn role(&self) -> Role {
+        self.roles.last().copied().unwrap_or(Role::Plain)
+    }
+
+    /// Adds text to the paragraph, or to the cell of a table.
+    fn push(&mut self, role: Role, text: &str, is_whole: bool) {
+        if let Some((_, inner)) = self.links.last_mut() {
+            inner.push_str(text);
+        }
+        if let Some(grid) = &mut self.grid {
+            if let Some(cell) = grid.rows.last_mut().and_then(|row| row.last_mut()) {
+                cell.0.push((role, text.to_owned(), is_whole));
+            }
+            return;
+        }
+        // The text of a tight item has no paragraph.
+        self.open_paragraph();
+        if let Some(wrapper) = &mut self.wrapper {
+            if is_whole { wrapper.push_whole(role, text) } else { wrapper.push(role, text) }
+        }
+    }
+
+    fn open_paragraph(&mut self) {
+        if self.wrapper.is_none() {
+            let (first, rest) = self.prefixes();
+            self.block.indent = rest.width();
+            self.wrapper = Some(Wrapper::new(self.setting.columns, first, rest));
+        }
+    }
+
+    fn end_paragraph(&mut self) {
+        if let Some(wrapper) = self.wrapper.take() {
+            self.block.column = wrapper.column();
+            self.block.lines.extend(wrapper.finish());
+        }
+    }
+
+    /// Ends what is open before a block, and prints the empty line before it, if the source has one.
+    fn begin_block(&mut self, start: usize) {
+        self.end_paragraph();
+        let gap = self.source.get(self.end..start).unwrap_or_default();
+        // The first line of an item is the line of its marker.
+        let is_marked = matches!(self.containers.last(), Some(Container::Item { marker: Some(_), .. }));
+        if !self.block.lines.is_empty() && !is_marked && gap.matches('\n').count() > 1 {
+            let (_, rest) = self.prefixes();
+            self.block.lines.push(rest.trimmed());
+        }
+        self.end = self.end.max(start);
+    }
+
+    /// Returns what the next line begins with, and the lines after it. The markers of items are printed once.
+    fn prefixes(&mut self) -> (Text, Text) {
+        let (mut first, mut rest) = (Text::new(), Text::new());
+        let bar = if self.setting.look == Look::Colors { "│ " } else { "> " };
+        for container in &mut self.containers {
+            match container {
+                Container::Quote => {
+                    first.push(Role::Dim, bar);
+                    rest.push(Role::Dim, bar);
+                }
+                Container::Item { marker, width } => {
+                    first = match marker.take() {
+                        Some(marker) => first.plain(marker),
+                        None => first.spaces(*width),
+                    };
+                    rest = rest.spaces(*width);
+                }
+            }
+        }
+        (first, rest)
+    }
+
+    /// The columns beside the prefix of a line.
+    fn room(&self) -> usize {
+        let taken: usize = self
+            .containers
+            .iter()
+            .map(|container| match container {
+                Container::Quote => 2,
+                Container::Item { width, .. } => *width,
+            })
+            .sum();
+        self.setting.columns.saturating_sub(taken)
+    }
+
+    fn end_code(&mut self, range: &Range<usize>) {
+        let Some((language, code)) = self.code.take() else { return };
+        let source = self.source.get(range.clone()).unwrap_or_default();
+        let is_fenced = source.trim_start().starts_with(['`', '~']);
+        let (_, last) = source.trim_end().rsplit_once('\n').unwrap_or_default();
+        let marks = last.trim_start_matches([' ', '>']);
+        let is_closed = marks.len() >= 3 && marks.trim_start_matches(['`', '~']).is_empty();
+        let is_open = self.is_at_end(range) && !(is_fenced && is_closed);
+        let mut highlighter = Highlighter::new(&language);
+        let mut lines = Vec::new();
+        if is_fenced {
+            lines.push(opening_line(&language, self.setting.look));
+        }
+        let complete = match code.rsplit_once('\n') {
+            Some((complete, _)) if is_open => complete,
+            None if is_open => "",
+            _ => code.strip_suffix('\n').unwrap_or(&code),
+        };
+        if !complete.is_empty() || !(is_open || code.is_empty()) {
+            lines.extend(complete.split('\n').map(|line| highlighter.line(line)));
+        }
+        if is_fenced && !is_open {
+            lines.push(closing_line(self.setting.look));
+        }
+        for line in lines {
+            let (first, _) = self.prefixes();
+            self.block.lines.push(first.join(line));
+        }
+        self.block.is_waiting |= is_open;
+    }
+
+    fn finish(mut self) -> RenderedBlock {
+        match self.wrapper.take() {
+            Some(mut wrapper) if !self.setting.is_whole => {
+                if self.source.ends_with(char::is_whitespace) && !self.block.is_waiting {
+                    wrapper.push(Role::Plain, " ");
+                }
+                self.block.column = wrapper.column();
+                self.block.lines.extend(wrapper.certain());
+            }
+            wrapper => {
+                self.wrapper = wrapper;
+                self.end_paragraph();
+            }
+        }
+        self.block
+    }
+}
+
+/// Whether the end of a block could only be that of the source.
+fn is_block(tag: TagEnd) -> bool {
+    matches!(
+        tag,
+        TagEnd::Paragraph | TagEnd::Heading(_) | TagEnd::Item | TagEnd::List(_) | TagEnd::BlockQuote(_)
+    )
+}
+
+fn depth(level: HeadingLevel) -> usize {
+    level as usize
+}
+
+/// The line before code.
+pub(super) fn opening_line(language: &str, look: Look) -> Text {
+    match (look, language.trim()) {
+        (Look::Words, "") => "Code:".into(),
+        (Look::Words, language) => format!("Code, {language}:").into(),
+        (_, language) => Text::new().add(Role::Dim, format!("```{language}")),
+    }
+}
+
+/// The line after code.
+pub(super) fn closing_line(look: Look) -> Text {
+    if look == Look::Words { "End of code.".into() } else { Text::new().add(Role::Dim, "```") }
+}
