@@ -14,6 +14,7 @@ mod config;
 mod error;
 mod help;
 mod history;
+mod input;
 mod instructions;
 mod keys;
 mod lisp;
@@ -25,6 +26,7 @@ mod panics;
 mod people;
 mod programs;
 mod project;
+mod prompts;
 mod report;
 mod setup;
 mod store;
@@ -62,6 +64,9 @@ enum Command {
     /// Show and change settings.
     #[command(subcommand, after_help = "Example:\n  backstitch config show --origin")]
     Config(setup::configure::Configure),
+    /// List the commands and skills in Markdown files, yours and those of this project.
+    #[command(after_help = "Examples:\n  backstitch commands\n  backstitch commands --offered --json")]
+    Commands(prompts::ListPrompts),
     /// Write a commented agent file or settings file.
     #[command(after_help = "Examples:\n  backstitch init\n  backstitch init --project")]
     Init(setup::init::Init),
@@ -146,6 +151,7 @@ fn run() -> ExitCode {
         Command::Lisp(command) => (lisp::run(command), false),
         Command::Sessions(command) => (commands::run(&common, *command), common.json),
         Command::Config(command) => (command.run(&common), common.json),
+        Command::Commands(command) => (command.run(&common), common.json),
         Command::Init(command) => (command.run(&common), common.json),
         Command::Doctor => (setup::doctor::run(&common), common.json),
         Command::Models(command) => (command.run(&common), common.json),

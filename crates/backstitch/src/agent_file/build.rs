@@ -18,6 +18,7 @@ use super::mcp::{McpDefinition, value_of};
 use super::model::{ModelName, ModelProvider};
 use super::offered::{ToolCatalog, below, is_built_in};
 use super::session::recorded_in;
+use super::skill;
 use super::values::{Money, Span};
 use crate::host::OutputContract;
 use crate::message::PolicyName;
@@ -282,7 +283,8 @@ impl AgentDefinition {
     pub(super) fn knows_tool(&self, name: &str) -> bool {
         let is_own = self.command_tools.iter().any(|tool| tool.name == name)
             || self.sub_agents.iter().any(|agent| agent.name == name)
-            || self.mcp.iter().any(|server| server.may_have(name));
+            || self.mcp.iter().any(|server| server.may_have(name))
+            || (!self.skills.is_empty() && name == skill::TOOL_NAME);
         is_own || is_built_in(name)
     }
 

@@ -15,6 +15,7 @@ use super::headers::HeaderTexts;
 use super::mcp::McpDefinition;
 use super::model::ModelName;
 use super::provider::ProviderDefinition;
+use super::skill::{SkillDefinition, SkillReader};
 use super::sub_agent::SubAgentDefinition;
 use super::values::{Money, Span, ToolChoice, is_default, thinking, yes};
 use crate::Script;
@@ -88,6 +89,9 @@ pub struct AgentDefinition {
     /// Agents that are tools of this one.
     #[serde(default, rename = "sub_agent", skip_serializing_if = "Vec::is_empty")]
     pub sub_agents: Vec<SubAgentDefinition>,
+    /// Texts that the model may load.
+    #[serde(default, rename = "skill", skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<SkillDefinition>,
     /// Whether calls need the approval of a person, by the name of the tool. `default` stands for every other
     /// tool that changes something.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -147,6 +151,9 @@ pub struct AgentDefinition {
     /// Environment variables that commands do not see, besides those of keys. They are not recorded.
     #[serde(skip)]
     pub hidden: BTreeSet<String>,
+    /// How the texts of skills are read. It is not recorded.
+    #[serde(skip)]
+    pub skill_reader: SkillReader,
 }
 
 impl Default for AgentDefinition {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::build::BuildOptions;
 use super::definition::{AgentDefinition, Approve, SectionDefinition, tools_of};
 use super::error::{AgentFileError, Problem, near};
+use super::skill;
 use super::values::ToolChoice;
 use crate::mode::AgentMode;
 use crate::prompt::Section;
@@ -53,6 +54,9 @@ impl ToolCatalog {
             let key = below(&[], "tool", index);
             let built = tool.tool(&sandbox, &hidden).map_err(|problem| problem.below(&key))?;
             offered.declare(built, &key)?;
+        }
+        if let Some(tool) = skill::tool(&definition.skills, &definition.skill_reader)? {
+            offered.declare(tool, &["skill".to_owned()])?;
         }
         for (index, server) in definition.mcp.iter().enumerate() {
             let key = below(&[], "mcp", index);

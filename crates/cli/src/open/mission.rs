@@ -14,7 +14,7 @@ use crate::usage::Usage;
 const MOST: u64 = 32 * 1024 * 1024;
 
 /// Argument that stands for standard input.
-const STDIN: &str = "-";
+pub(crate) const STDIN: &str = "-";
 
 /// Returns the text of an argument; `-` reads standard input.
 pub(crate) fn of_argument(name: &str, argument: String) -> Result<String, Usage> {

@@ -1,5 +1,5 @@
-//! Files of a project that are used only if the user trusts them: its settings, agent files in it, its MCP servers, and a
-//! store in it.
+//! Files of a project that are used only if the user trusts them: its settings, agent files in it, its MCP servers, a store in
+//! it, and its commands and skills.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use backstitch::stores::{self, StoreAddress};
 use crate::common::Common;
 use crate::config::{Config, ProjectSettings};
 use crate::project;
+use crate::prompts::PromptLibrary;
 use crate::trust::{self, Subject, TrustState};
 
 /// The file of a project that names MCP servers, in the form of other agents.
@@ -151,7 +152,7 @@ pub(crate) fn trust_new_store(path: &Path) {
     }
 }
 
-/// Returns what `trust` records for a path: a directory of a project, an agent file, settings or a store.
+/// Returns what `trust` records for a path: a directory of a project, an agent file, settings, a store, a command or a skill.
 pub(crate) fn subject_of(path: &Path) -> anyhow::Result<Subject> {
     let path = path.canonicalize().with_context(|| format!("cannot read {}", path.display()))?;
     let root = root_of(&path);
@@ -159,6 +160,10 @@ pub(crate) fn subject_of(path: &Path) -> anyhow::Result<Subject> {
         return of_store(&path);
     }
     let mut subject = Subject::new(&root);
+    if path.is_file() && PromptLibrary::holds(&root, &path) {
+        subject.add_file(&path)?;
+        return Ok(subject);
+    }
     if path.is_file() && path != root.join(ProjectSettings::FILE) && path != root.join(SERVERS) {
         add_agent(&mut subject, &AgentFile::read_knowing(&path, &Config::load()?.providers())?)?;
         return Ok(subject);
@@ -180,6 +185,9 @@ pub(crate) fn subject_of(path: &Path) -> anyhow::Result<Subject> {
         && let Some(store) = stores::beside(&root).filter(|store| subject.holds(store))
     {
         subject.add_store(&store)?;
+    }
+    if path.is_dir() {
+        PromptLibrary::add_to(&mut subject, &root);
     }
     Ok(subject)
 }

@@ -1,6 +1,6 @@
 //! The files of a project that need trust, and what is recorded about them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -90,10 +90,31 @@ impl Subject {
         self.files.insert(name.to_owned(), Digest::of(definition).to_string());
     }
 
+    /// Adds a file whose content was read already.
+    pub(crate) fn add_content(&mut self, path: &Path, content: &[u8]) {
+        self.add(path, Digest::of(content).to_string());
+    }
+
     fn add(&mut self, path: &Path, recorded: String) {
+        self.files.insert(self.name_of(path), recorded);
+    }
+
+    /// Returns the name under which a file is recorded: its path relative to the root.
+    pub(crate) fn name_of(&self, path: &Path) -> String {
         let resolved = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let name = resolved.strip_prefix(&self.root).unwrap_or(&resolved).to_string_lossy().into_owned();
-        self.files.insert(name, recorded);
+        resolved.strip_prefix(&self.root).unwrap_or(&resolved).to_string_lossy().into_owned()
+    }
+
+    /// Returns the names of the files that are not trusted as they are.
+    pub(crate) fn untrusted(&self) -> Result<BTreeSet<String>, TrustError> {
+        let ledger = Ledger::read()?;
+        let recorded = ledger.of(&self.root);
+        let is_known = |name: &String, now: &String| {
+            let before = recorded.iter().find_map(|entry| entry.files.get(name));
+            before.is_some_and(|before| before == now)
+        };
+        let unknown = self.files.iter().filter(|(name, now)| !is_known(name, now));
+        Ok(unknown.map(|(name, _)| name.clone()).collect())
     }
 
     /// Compares the files with what is recorded.

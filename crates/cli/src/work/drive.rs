@@ -4,12 +4,12 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use backstitch::RuntimeError;
-use backstitch::agent_file::BuiltAgent;
+use backstitch::agent_file::{AgentDefinition, BuiltAgent};
 use backstitch::host::Fidelity;
 use backstitch::journal::SessionName;
 use backstitch::mode::AgentMode;
 use backstitch::ports::SandboxMode;
+use backstitch::{Mission, RuntimeError};
 use clap::Args;
 use serde_json::json;
 
@@ -19,6 +19,7 @@ use super::live::{Screen, show_reasoning};
 use crate::common::Common;
 use crate::error::{CommandError, ErrorCode};
 use crate::history::isolated::{copy_event, copy_lines};
+use crate::input::{self, InputFlags, MessageParts};
 use crate::look::list::tag;
 use crate::open::definition::{
     AgentFlags, ModelFlags, MovedTo, build_agent, change_mode, change_sandbox, definition_of, first_line,
@@ -43,6 +44,8 @@ pub(crate) struct Run {
     #[arg(long, value_name = "NAME")]
     name: Option<SessionName>,
     #[command(flatten)]
+    input: InputFlags,
+    #[command(flatten)]
     agent: AgentFlags,
 }
 
@@ -56,7 +59,8 @@ impl Run {
         let definition = with_served_models(common, definition).await;
         // An agent that cannot be built is refused before anything is created.
         let mut built = with_rules(common, build_agent(&definition)?);
-        let mission = built.mission(&text)?;
+        let is_read = self.mission.as_deref() == Some(mission::STDIN);
+        let mission = with_input(common, (built.mission(&text)?, is_read), &self.input, &definition)?;
         show_reasoning(self.agent.model.reasoning);
         let live = Screen::new(common.json);
         let new = NewSession::open(common, &definition)?;
@@ -103,6 +107,21 @@ impl Run {
     }
 }
 
+/// Builds the mission of a text, with images and standard input. `is_read` says that the text was read from there.
+fn with_input(
+    common: &Common,
+    (text, is_read): (String, bool),
+    input: &InputFlags,
+    definition: &AgentDefinition,
+) -> anyhow::Result<Mission> {
+    let mut parts = MessageParts::new(text);
+    input::add_to(&mut parts, input, is_read, definition)?;
+    if !common.quiet {
+        parts.attached.iter().for_each(|attached| eprintln!("attached: {attached}"));
+    }
+    Ok(parts.mission())
+}
+
 /// Adds the lasting rules of the user.
 pub(crate) fn with_rules(common: &Common, mut built: BuiltAgent) -> BuiltAgent {
     built.agent = built.agent.approval_rules(common.config.approval_rules());
@@ -117,6 +136,8 @@ pub(crate) struct Ask {
     text: String,
     #[command(flatten)]
     model: ModelFlags,
+    #[command(flatten)]
+    input: InputFlags,
     /// Take over the session from the process that drives it. A process on this machine is killed.
     #[arg(long)]
     take_over: bool,
@@ -126,12 +147,14 @@ pub(crate) struct Ask {
 
 impl Ask {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        let is_read = self.text == mission::STDIN;
         let text = mission::of_argument("TEXT", self.text)?;
         let session = Some(self.session.as_str());
         let mut opened =
             DrivenSession::open(common, session, &self.model, &self.moved, (None, None), self.take_over)
                 .await?;
-        let mission = opened.built.mission(&text)?;
+        let text = opened.built.mission(&text)?;
+        let mission = with_input(common, (text, is_read), &self.input, &opened.definition)?;
         if opened.definition.engine.is_none() {
             let mut limited = opened.definition.clone();
             limited.budget = self.model.budget.clone().unwrap_or(limited.budget);

@@ -56,7 +56,7 @@ pub(crate) fn leave(terminal: Pty) {
     assert_eq!(terminal.finish().0, Some(0));
 }
 
-fn started(stage: &Stage, replies: &Value, columns: u16) -> Pty {
+pub(crate) fn started(stage: &Stage, replies: &Value, columns: u16) -> Pty {
     let model = scripted(stage, replies);
     let terminal = Pty::start(stage, &["chat", "--model", &model], columns, 30);
     terminal.wait_for("/help lists commands");
@@ -71,7 +71,7 @@ pub(crate) fn sessions(stage: &Stage) -> Vec<String> {
 }
 
 /// Returns the messages of the user.
-fn missions(stage: &Stage) -> Vec<String> {
+pub(crate) fn missions(stage: &Stage) -> Vec<String> {
     let log = stage.run(&["log", "--all", "--json"]).worked();
     let records = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let said = records.filter(|record| record["kind"] == "message_appended" && record["visible"] == true);
@@ -108,6 +108,7 @@ fn a_conversation_has_follow_ups_and_can_be_left_and_continued() {
 #[test]
 fn commands_are_not_sent_to_the_model() {
     let stage = stage();
+    std::fs::write(stage.path("files/noise"), [0, 159, 146, 150]).unwrap();
     let mut terminal = started(&stage, &replies(), 80);
     for (line, answer) in [
         ("/rewnid", "did you mean `/rewind`?"),
@@ -119,7 +120,7 @@ fn commands_are_not_sent_to_the_model() {
         ("/mode", "mode full: commands are not confined; nothing is asked"),
         ("/mode nonsense", "there is no mode \"nonsense\""),
         ("/mode plan", "mode plan: commands write nothing"),
-        ("@missing.txt", "@missing.txt cannot be attached: No such file"),
+        ("@noise", "@noise cannot be attached: it is not UTF-8 text"),
     ] {
         enter(&terminal, line, answer);
     }

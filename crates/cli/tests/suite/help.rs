@@ -40,6 +40,7 @@ const COMMANDS: &[&str] = &[
     "rm",
     "apply",
     "config",
+    "commands",
     "init",
     "doctor",
     "models",

@@ -123,6 +123,10 @@ impl Stage {
         }
         // The settings of the person who runs the tests do not apply.
         command.env("XDG_CONFIG_HOME", self.path("config")).env("XDG_STATE_HOME", self.path("state"));
+        // Nor do commands and skills of other programs that this person has.
+        if !self.variables.iter().any(|(name, _)| name == "HOME") {
+            command.env("CLAUDE_CONFIG_DIR", self.path("claude")).env("CODEX_HOME", self.path("codex"));
+        }
         let mut command = self.as_its_user(command);
         match arguments {
             [first @ ("run" | "chat"), rest @ ..] if !self.is_confined && !rest.contains(&"--help") => {

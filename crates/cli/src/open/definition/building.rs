@@ -14,6 +14,7 @@ use crate::config::Config;
 use crate::error::CommandError;
 use crate::keys;
 use crate::open::place::OpenStore;
+use crate::prompts::skills;
 use crate::trust::addresses;
 
 /// Time after which a message says that MCP servers are waited for.
@@ -73,6 +74,7 @@ pub(crate) async fn with_served_models(common: &Common, mut definition: AgentDef
 /// Builds the agent of a definition, with the keys that the command was started with.
 pub(crate) fn build_agent(definition: &AgentDefinition) -> anyhow::Result<BuiltAgent> {
     addresses::check(definition)?;
+    let definition = AgentDefinition { skill_reader: skills::reader(), ..definition.clone() };
     Ok(definition.build_with(BuildOptions { key: Box::new(keys::key), transport: None })?)
 }
 

@@ -15,6 +15,7 @@ use crate::config::{ApproveSetting, Config, provider_address, user_directory};
 use crate::error::{CommandError, ErrorCode};
 use crate::instructions;
 use crate::open::trusted::{self, NewAgent};
+use crate::prompts::{PromptLibrary, skills};
 use crate::trust::addresses;
 use crate::usage;
 
@@ -135,7 +136,7 @@ impl AgentFlags {
                 .with_context(|| format!("the workspace {} cannot be created", directory.display()))?;
             *directory = directory.canonicalize()?;
         }
-        self.instruct(common, &config, &mut definition)?;
+        self.instruct(common, &config, &mut definition, model)?;
         definition.keep_used_providers();
         // Every file and variable that names an address is the user's own, or trusted.
         addresses::allow(&definition);
@@ -172,6 +173,7 @@ impl AgentFlags {
         common: &Common,
         config: &Config,
         definition: &mut AgentDefinition,
+        model: ModelNeed,
     ) -> anyhow::Result<()> {
         let has_own = definition.system.is_some() || !definition.sections.is_empty();
         let is_off = config.strongest(|settings| settings.instructions) == Some(false);
@@ -187,6 +189,13 @@ impl AgentFlags {
             eprintln!("{note}");
         }
         definition.system = Some(composed.text);
+        // Without a model, nothing chooses among skills.
+        if definition.tools == ToolChoice::All && model == ModelNeed::Required {
+            let here = std::env::current_dir()?;
+            let directory = definition.workspace.path.clone().unwrap_or(here);
+            let line = skills::offer(&PromptLibrary::load(common, &directory), definition);
+            line.into_iter().filter(|_| !common.quiet).for_each(|line| eprintln!("{line}"));
+        }
         Ok(())
     }
 

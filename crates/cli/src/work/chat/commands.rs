@@ -20,8 +20,9 @@ use crate::history::neighbours;
 use crate::history::scope::{ScopeArguments, planned_lines};
 use crate::history::travel::{is_wanted, outcome_lines};
 use crate::open::definition::{change_mode, first_line, switch_model, with_served_models};
-use crate::open::{OpenStore, ensure_idle};
+use crate::open::{OpenStore, ensure_idle, short};
 use crate::people::compact;
+use crate::prompts::PromptKind;
 use crate::terminal::{self, grouped, money};
 use crate::work::live::{is_reasoning_shown, show_reasoning};
 
@@ -33,6 +34,7 @@ enum CommandLine {
     Diff(crate::look::diff::Diff),
     Show(crate::look::show::Show),
     Log(crate::look::log::Log),
+    Export(crate::store::export::Export),
 }
 
 /// What is typed after `/rewind`, `/undo` and `/redo`.
@@ -52,6 +54,7 @@ impl CommandLine {
             Self::Diff(command) => command.run(common).await,
             Self::Show(command) => command.run(common).await,
             Self::Log(command) => command.run(common).await,
+            Self::Export(command) => command.run(common).await,
         }
     }
 }
@@ -60,7 +63,7 @@ impl Conversation {
     /// Carries out a command.
     pub(super) async fn command(&mut self, command: Slash, words: Vec<String>) -> anyhow::Result<Flow> {
         match command {
-            Slash::Help => println!("{}", slash::help()),
+            Slash::Help => self.print_help()?,
             Slash::Exit => return Ok(Flow::Leave),
             Slash::Resume => return self.try_resume().await,
             Slash::Model => {
@@ -72,10 +75,26 @@ impl Conversation {
                 show_reasoning(!is_reasoning_shown());
                 println!("reasoning is {}", if is_reasoning_shown() { "shown" } else { "not shown" });
             }
-            Slash::New => {
-                (self.session, self.place) = (None, None);
-                println!("the next message starts another conversation");
+            Slash::New => self.leave_session(),
+            Slash::Clear => {
+                let kept =
+                    self.session.map(|session| self.common.hint(format_args!("chat {}", short(session))));
+                self.leave_session();
+                kept.iter().for_each(|hint| println!("`{hint}` continues the one before it"));
             }
+            Slash::Init => return self.say_init(&words).await,
+            Slash::Status => self.print_overview().await?,
+            Slash::Context => self.print_context().await?,
+            Slash::Permissions => self.print_permissions().await?,
+            Slash::Export => {
+                if let Some((_, session)) = self.begun() {
+                    let file = words.first().cloned();
+                    let file = file.unwrap_or_else(|| format!("conversation-{}.md", short(session)));
+                    self.outer("export", vec!["--markdown".to_owned(), file]).await?;
+                }
+            }
+            // Its message is a part of the line.
+            Slash::Skill => {}
             Slash::Cost => {
                 if let Some(view) = self.view().await? {
                     print_cost(&view);
@@ -111,6 +130,26 @@ impl Conversation {
             None => eprintln!("stopped; the conversation is as it was"),
         }
         Ok(())
+    }
+
+    /// Lists the commands, and those of files.
+    fn print_help(&self) -> anyhow::Result<()> {
+        println!("{}", slash::help());
+        let library = self.library()?;
+        for (place, file) in library.offered(PromptKind::Command).enumerate() {
+            if place == 0 {
+                println!("\nCommands of files (`backstitch commands` shows where they are):");
+            }
+            let hint = file.front.argument_hint.as_deref().unwrap_or_default();
+            let about = file.front.description.as_deref().unwrap_or_default();
+            println!("{:<20} {about}", format!("{} {hint}", file.written_name()));
+        }
+        Ok(())
+    }
+
+    fn leave_session(&mut self) {
+        (self.session, self.place) = (None, None);
+        println!("the next message starts another conversation");
     }
 
     /// Returns the view of the session. Without a session, says so and returns `None`.

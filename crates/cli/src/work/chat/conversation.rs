@@ -12,17 +12,17 @@ use backstitch::journal::{Note, PauseReason, SessionName};
 use backstitch::mode::AgentMode;
 use backstitch::ports::Workspace;
 use backstitch::view::JournalView;
-use backstitch::{DriveOutcome, ResumeOptions, Run, SessionOptions};
+use backstitch::{DriveOutcome, Mission, ResumeOptions, Run, SessionOptions};
 
-use super::attach;
 use super::person_command::PersonCommand;
 use super::prompt::{Prompt, TypedLine};
 use super::recap::{context, recap};
-use super::slash;
+use super::slash::{self, Slash, SlashLine};
 use super::typing::TypedAhead;
 use crate::common::Common;
 use crate::error::explain_hint;
 use crate::history::isolated::copy_lines;
+use crate::input::AttachScope;
 use crate::look::conversations::PastConversation;
 use crate::look::waiting::{explain, waiting};
 use crate::open::definition::{
@@ -239,14 +239,15 @@ impl Conversation {
     /// continues.
     pub(super) async fn handle(&mut self, line: &str) -> Flow {
         let done = match slash::parse(line) {
-            Some(Ok((command, words))) => self.command(command, words).await,
-            Some(Err(unknown)) => {
-                eprintln!("{unknown}");
-                Ok(Flow::Continue)
-            }
+            Some(SlashLine::Known(Slash::Skill, _)) => self.say_skill(line).await,
+            Some(SlashLine::Known(command, words)) => self.command(command, words).await,
+            Some(SlashLine::Other) => self.say_command(line).await,
             None => match line.strip_prefix('!') {
                 Some(command) => self.run_command(command).await,
-                None => self.say(line).await,
+                None => {
+                    let mission = self.mission_of(line, AttachScope::Person);
+                    self.send(mission).await
+                }
             },
         };
         self.report_failure(done)
@@ -284,9 +285,9 @@ impl Conversation {
         self.drive(run, signals).await
     }
 
-    /// Sends a message: the mission of a new session, or a follow-up.
-    async fn say(&mut self, typed: &str) -> anyhow::Result<Flow> {
-        let mission = match attach::mission(typed, |text| self.built.mission(text)) {
+    /// Sends a message: the mission of a new session, or a follow-up. One that could not be built is not sent.
+    pub(super) async fn send(&mut self, mission: anyhow::Result<Mission>) -> anyhow::Result<Flow> {
+        let mission = match mission {
             Ok(mission) => mission,
             Err(error) => {
                 eprintln!("{error:#}; nothing was sent");
@@ -316,7 +317,7 @@ impl Conversation {
         self.drive(run, signals).await
     }
 
-    async fn start(&mut self, mission: backstitch::Mission) -> anyhow::Result<Run> {
+    async fn start(&mut self, mission: Mission) -> anyhow::Result<Run> {
         if let Some(project) = &self.project {
             // Another conversation gets another copy of the project.
             self.definition.workspace.path = Some(project.clone());

@@ -5,9 +5,10 @@
 //! says what was interrupted here, and continues it at a key. While the agent works, Esc interrupts it, and a line that is typed is
 //! sent to it at once: the agent reads it between two steps.
 
-mod attach;
 mod commands;
 mod conversation;
+mod message;
+mod overview;
 mod person_command;
 mod prompt;
 mod recap;
@@ -28,6 +29,7 @@ use crate::look::conversations::{self, PastConversation};
 use crate::open::definition::AgentFlags;
 use crate::open::short;
 use crate::people::picker;
+use crate::prompts::{PromptFile, PromptKind, PromptLibrary};
 use crate::terminal::time::relative;
 use crate::terminal::{self, Role, Text};
 use crate::usage;
@@ -94,7 +96,10 @@ impl Chat {
         if let Some(name) = self.name {
             conversation.set_name(name).await?;
         }
-        let mut prompt = Prompt::start()?;
+        let library = PromptLibrary::load(common, &std::env::current_dir()?);
+        let names = library.offered(PromptKind::Command).map(PromptFile::written_name);
+        let mut prompt = Prompt::start(names.collect())?;
+        library.untrusted_line().into_iter().filter(|_| !common.quiet).for_each(|line| eprintln!("{line}"));
         let mut flow = conversation.greet(&mut prompt, OpenTurn::Ask).await?;
         // What cannot be listed is not offered.
         let mut open = match conversation.session {

@@ -26,6 +26,7 @@ use rustyline::{
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::slash;
+use crate::input::{PathCompletions, complete_path};
 use crate::open::Signals;
 
 /// Number of messages that the history keeps.
@@ -57,12 +58,12 @@ pub(super) struct Prompt {
 }
 
 impl Prompt {
-    /// Starts the thread of the editor.
-    pub(super) fn start() -> anyhow::Result<Self> {
+    /// Starts the thread of the editor. `commands` are those of files, which are completed too.
+    pub(super) fn start(commands: Vec<String>) -> anyhow::Result<Self> {
         let (questions, asked) = mpsc::channel();
         let (typed, lines) = unbounded_channel();
         let before = tcgetattr(io::stdin()).ok();
-        let mut editor = LineEditor::new(before.clone()).context("this terminal cannot be used")?;
+        let mut editor = LineEditor::new(before.clone(), commands).context("this terminal cannot be used")?;
         std::thread::Builder::new()
             .name("prompt".to_owned())
             .spawn(move || editor.answer(&asked, &typed))
@@ -159,10 +160,11 @@ impl ConditionalEventHandler for StopKey {
 type Continuations = Arc<Mutex<Vec<String>>>;
 
 impl LineEditor {
-    fn new(before: Option<Termios>) -> rustyline::Result<Self> {
+    fn new(before: Option<Termios>, commands: Vec<String>) -> rustyline::Result<Self> {
         let config = Config::builder()
             .max_history_size(REMEMBERED)?
             .completion_type(CompletionType::List)
+            .completion_show_all_if_ambiguous(true)
             .bracketed_paste(true)
             .build();
         let history = DefaultHistory::with_config(&config);
@@ -170,6 +172,7 @@ impl LineEditor {
         let continued = Continuations::default();
         editor.set_helper(Some(MessageHelper {
             files: FilenameCompleter::new(),
+            commands,
             continued: continued.clone(),
         }));
         editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
@@ -242,6 +245,8 @@ fn join_continued(text: String, continued: Vec<String>) -> String {
 #[derive(Helper, Hinter, Highlighter)]
 struct MessageHelper {
     files: FilenameCompleter,
+    /// Commands of files.
+    commands: Vec<String>,
     continued: Continuations,
 }
 
@@ -268,11 +273,18 @@ impl Completer for MessageHelper {
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
         let typed = line.get(..position).unwrap_or_default();
         if typed.starts_with('/') && !typed.contains(char::is_whitespace) {
-            let names = slash::names().filter(|name| name.starts_with(typed));
+            let names = slash::names().chain(self.commands.iter().map(String::as_str));
+            let names = names.filter(|name| name.starts_with(typed));
             let pair = |name: &str| Pair { display: name.to_owned(), replacement: format!("{name} ") };
             return Ok((0, names.map(pair).collect()));
         }
-        let word = typed.rfind(char::is_whitespace).map_or(typed, |space| &typed[space + 1..]);
+        let here = std::env::current_dir().unwrap_or_default();
+        if let Some(PathCompletions { start, words }) = complete_path(typed, &here) {
+            let pair = |(replacement, display)| Pair { display, replacement };
+            return Ok((start, words.into_iter().map(pair).collect()));
+        }
+        // A path that leads out of the directory.
+        let word = typed.rsplit(char::is_whitespace).next().unwrap_or_default();
         if word.starts_with('@') {
             return self.files.complete_path(line, position);
         }

@@ -20,14 +20,21 @@ pub(super) enum Slash {
     Cost,
     Compact,
     Resume,
+    Init,
+    Status,
+    Context,
+    Permissions,
+    Export,
+    Skill,
     New,
+    Clear,
     Exit,
 }
 
 /// A command, its parameters and its description.
 struct SlashEntry(&'static str, Slash, &'static str, &'static str);
 
-const ENTRIES: [SlashEntry; 16] = [
+const ENTRIES: &[SlashEntry] = &[
     SlashEntry("/help", Slash::Help, "", "list these commands"),
     SlashEntry(
         "/rewind",
@@ -53,7 +60,19 @@ const ENTRIES: [SlashEntry; 16] = [
         "replace earlier answers with a summary, which pays most attention to what is named",
     ),
     SlashEntry("/resume", Slash::Resume, "", "continue a turn that was interrupted or paused"),
+    SlashEntry("/init", Slash::Init, "[TEXT]", "let the agent write a draft of AGENTS.md"),
+    SlashEntry("/status", Slash::Status, "", "show session, model, rights, directory and spending"),
+    SlashEntry("/context", Slash::Context, "", "show what fills the window of the model"),
+    SlashEntry(
+        "/permissions",
+        Slash::Permissions,
+        "",
+        "show the mode and the rules, and where each comes from",
+    ),
+    SlashEntry("/export", Slash::Export, "[FILE]", "write the conversation as Markdown to a new file"),
+    SlashEntry("/skill", Slash::Skill, "[NAME] [TEXT]", "list the skills, or send one with a message"),
     SlashEntry("/new", Slash::New, "", "start another conversation"),
+    SlashEntry("/clear", Slash::Clear, "", "start another conversation; this one stays"),
     SlashEntry("/exit", Slash::Exit, "", "leave; the conversation can be continued later"),
     SlashEntry("/quit", Slash::Exit, "", "leave"),
 ];
@@ -69,7 +88,7 @@ pub(super) fn help() -> String {
     for SlashEntry(name, _, parameters, about) in ENTRIES.iter().take(ENTRIES.len() - 1) {
         text.push_str(&format!("{:<20} {about}\n", format!("{name} {parameters}")));
     }
-    text + "\n@PATH attaches a file or an image; write \\@ for a plain @.\n\
+    text + "\n@PATH attaches a file, an image or the listing of a directory; Tab completes it. Write \\@ for a plain @.\n\
             Alt-Enter, or a backslash at the end of a line, continues the message on the next line.\n\
             Shift-Tab continues in the next mode: plan, ask, auto.\n\
             !COMMAND runs a command of yours; the next message takes its output with it.\n\
@@ -77,9 +96,16 @@ pub(super) fn help() -> String {
             Ctrl-O continues what was interrupted here. Ctrl-D leaves."
 }
 
-/// Splits a line into a command and its arguments. `None` if the line is a message. An unknown command is an
-/// error, which suggests a known one.
-pub(super) fn parse(line: &str) -> Option<Result<(Slash, Vec<String>), String>> {
+/// A line that begins with a slash.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum SlashLine {
+    Known(Slash, Vec<String>),
+    /// The command of a file, or a mistake.
+    Other,
+}
+
+/// Splits a line into a command and its arguments. `None` if the line is a message.
+pub(super) fn parse(line: &str) -> Option<SlashLine> {
     if !line.starts_with('/') {
         return None;
     }
@@ -87,16 +113,18 @@ pub(super) fn parse(line: &str) -> Option<Result<(Slash, Vec<String>), String>> 
     let name = words.next().unwrap_or_default();
     let known = ENTRIES.iter().find(|SlashEntry(known, ..)| *known == name);
     Some(match known {
-        Some(SlashEntry(_, command, ..)) => Ok((*command, words.map(str::to_owned).collect())),
-        None => Err(unknown(name)),
+        Some(SlashEntry(_, command, ..)) => SlashLine::Known(*command, words.map(str::to_owned).collect()),
+        None => SlashLine::Other,
     })
 }
 
-fn unknown(name: &str) -> String {
+/// Says that there is no such command, and suggests one. `others` are the commands of files.
+pub(super) fn unknown(name: &str, others: &[String]) -> String {
+    let all = || names().chain(others.iter().map(String::as_str));
     let begun = name.to_lowercase();
-    let begun = names().find(|known| begun.len() > 1 && known.starts_with(&begun));
+    let begun = all().find(|known| begun.len() > 1 && known.starts_with(&begun));
     let suggestion = begun.map(|known| format!("did you mean `{known}`?"));
-    let suggestion = suggestion.or_else(|| did_you_mean(name, names()));
+    let suggestion = suggestion.or_else(|| did_you_mean(name, all()));
     let suggestion = suggestion.unwrap_or_else(|| "/help lists the commands.".to_owned());
     let shown: String = name.chars().take(40).collect();
     format!(
@@ -114,14 +142,16 @@ mod tests {
         assert!(parse(" /usr/bin is full").is_none());
         assert_eq!(
             parse("/rewind 2 turns"),
-            Some(Ok((Slash::Rewind, vec!["2".to_owned(), "turns".to_owned()])))
+            Some(SlashLine::Known(Slash::Rewind, vec!["2".to_owned(), "turns".to_owned()]))
         );
-        assert_eq!(parse("/quit"), Some(Ok((Slash::Exit, Vec::new()))));
+        assert_eq!(parse("/quit"), Some(SlashLine::Known(Slash::Exit, Vec::new())));
+        assert_eq!(parse("/mend it"), Some(SlashLine::Other));
     }
 
     #[test]
     fn unknown_commands_get_a_suggestion() {
-        let suggested = |line: &str| parse(line).unwrap().unwrap_err();
+        let suggested = |name: &str| unknown(name, &["/mend".to_owned()]);
+        assert!(suggested("/mned").contains("did you mean `/mend`?"));
         assert!(suggested("/rewnid").contains("did you mean `/rewind`?"));
         assert!(suggested("/HLEP").contains("did you mean `/help`?"));
         assert!(suggested("/dif").contains("did you mean `/diff`?"));
