@@ -165,3 +165,15 @@ fn the_window_of_a_model_can_be_set_in_the_settings() {
     let zero = stage.run(&["config", "set", &format!("windows.\"openai-chat:{MODEL}\""), "0"]);
     assert_eq!(zero.code, Some(2), "{}{}", zero.output, zero.errors);
 }
+
+/// The bundle was written before there were cuts: its requests were shortened for each request anew.
+#[test]
+fn requests_from_before_there_were_cuts_are_rendered_as_they_were() {
+    let stage = Stage::new().with_variable("OPENAI_API_KEY", "key");
+    let bundle = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/elided.bundle");
+    stage.run(&["import", bundle]).worked_quietly();
+    let session = stage.session();
+    requests_agree(&stage, &session, 13);
+    let last = stage.json(&["request", &session, "13"]);
+    assert!(last["rendered"]["renderer"].as_str().unwrap().starts_with("elide/1 "));
+}

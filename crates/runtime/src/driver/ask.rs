@@ -26,7 +26,7 @@ use super::StopCause;
 use super::arriving::{ArrivingAnswer, PartialAnswer};
 use super::content::Content;
 use super::drive::{LoopStep, millis};
-use super::fit::{MOST_CORRECTIONS, MOST_SHORTENINGS, fitted, is_refused, is_too_long, limit, refusals};
+use super::fit::{MOST_CORRECTIONS, MOST_SHORTENINGS, fitted, is_refused, is_too_long, limit};
 use super::hydrate::media_in;
 use super::inbox::Inbox;
 use super::kept::KeptAttempt;

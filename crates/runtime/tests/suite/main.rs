@@ -52,6 +52,7 @@ mod processes;
 mod prompts;
 mod reading;
 mod redaction;
+mod repeated;
 mod replaced;
 mod resources;
 mod restarts;
