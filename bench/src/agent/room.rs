@@ -107,7 +107,7 @@ impl Transport for Comparing {
             let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
             shares.push(equal as f64 / body.len() as f64);
             drop(shares);
-            // The request for a summary is no turn.
+            // The request for a summary does not count as a turn.
             if body.contains("Write a summary of everything above") {
                 return Ok(response(SUMMARY.to_vec()));
             }

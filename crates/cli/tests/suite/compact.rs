@@ -133,7 +133,7 @@ fn a_conversation_is_compacted_where_it_is_typed() {
     let terminal = Pty::start(&stage, &arguments, 100, 40);
     chat::enter(&terminal, "/compact", "has not begun");
     for (turn, word) in ["One.", "Two.", "Three.", "Four."].into_iter().enumerate() {
-        chat::say(&terminal, "Go on, please", word, turn + 1);
+        chat::say(&terminal, "Continue, please", word, turn + 1);
     }
     chat::enter(&terminal, "/compact every seam", "2 answers have a summary in their place");
     assert!(terminal.everything().contains("The rows are read."));

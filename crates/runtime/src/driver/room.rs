@@ -5,7 +5,7 @@
 //! conversation has grown to the limit again, so that requests between two cuts begin alike. A request is rendered by the
 //! recorded cuts alone, never by the limit, which may differ later.
 //!
-//! A cut that a smaller model made is taken back for a model that has room for everything. A summary is not: it cost a request.
+//! A cut that a smaller model made is undone for a model that has room for everything. A summary stays: it cost a request.
 
 use std::sync::Arc;
 

@@ -106,7 +106,6 @@ async fn repeating(strategy: Option<Arc<dyn TranscriptCompression>>) -> f64 {
     assert_eq!(run.answer::<String>().await.unwrap(), "Done.");
     let shares = transport.shares.lock().unwrap().split_off(TURNS.0);
     let repeating = shares.iter().filter(|share| **share >= 0.9).count() as f64 / shares.len() as f64;
-    println!("{} requests, {repeating:.3} of them repeat nine tenths", shares.len());
     repeating
 }
 
