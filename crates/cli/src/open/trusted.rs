@@ -159,11 +159,12 @@ pub(crate) fn subject_of(path: &Path) -> anyhow::Result<Subject> {
     if path.file_name() == Some(stores::FILE.as_ref()) {
         return of_store(&path);
     }
-    let mut subject = Subject::new(&root);
-    if path.is_file() && PromptLibrary::holds(&root, &path) {
+    if let Some(root) = PromptLibrary::root_of(&path).filter(|_| path.is_file()) {
+        let mut subject = Subject::new(&root);
         subject.add_file(&path)?;
         return Ok(subject);
     }
+    let mut subject = Subject::new(&root);
     if path.is_file() && path != root.join(ProjectSettings::FILE) && path != root.join(SERVERS) {
         add_agent(&mut subject, &AgentFile::read_knowing(&path, &Config::load()?.providers())?)?;
         return Ok(subject);

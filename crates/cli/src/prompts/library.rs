@@ -144,10 +144,15 @@ impl PromptLibrary {
         }
     }
 
-    /// Whether a path is one of the files of a project.
-    pub(crate) fn holds(root: &Path, path: &Path) -> bool {
-        let of_project = places(Some(root)).into_iter().filter(|place| place.owner == PromptOwner::Project);
-        of_project.flat_map(|place| found_in(&place, root)).any(|found| found.path == path)
+    /// Returns the root of the project whose command or skill a file is; `None` for every other file.
+    pub(crate) fn root_of(path: &Path) -> Option<PathBuf> {
+        let holds = |root: &&Path| {
+            let of_project =
+                places(Some(root)).into_iter().filter(|place| place.owner == PromptOwner::Project);
+            of_project.flat_map(|place| found_in(&place, root)).any(|found| found.path == path)
+        };
+        // A command may be in a directory below the place.
+        path.ancestors().skip(1).take(3 + DEEPEST).find(holds).map(Path::to_owned)
     }
 }
 

@@ -49,7 +49,7 @@ fn commands_of_the_user_are_messages_with_arguments() {
     assert!(shown.contains("the commands in /mend (!`…`) are not run"), "{shown}");
     say(&terminal, "/front:review the sleeve", "Answer 1.", 2);
     say(&terminal, "/draft FILE=hem.md", "Answer 2.", 3);
-    enter(&terminal, "/mned", "did you mean `/mend`?");
+    enter(&terminal, "/mned", "did you mean `/mend`");
     terminal.send("/men\t");
     terminal.wait_for("> /mend");
     terminal.send("\u{15}");
