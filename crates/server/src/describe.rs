@@ -55,7 +55,8 @@ fn operation(generator: &mut SchemaGenerator, route: &Route, problem: &Schema) -
         operation["parameters"] = Value::Array(parameters);
     }
     if route.changes() {
-        operation["description"] = "Changes something: refused unless the server was started with `--write`.".into();
+        operation["description"] =
+            "Changes something: refused unless the server was started with `--write`.".into();
     }
     let content = match &route.body {
         None => None,

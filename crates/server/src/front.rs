@@ -17,7 +17,7 @@ use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderName, Heade
 use http::{Method, StatusCode};
 
 use crate::describe::description;
-use crate::limits::LONGEST_TARGET;
+use crate::limits::{LARGEST_HEAD, LONGEST_TARGET};
 use crate::problem::Problem;
 use crate::routes::routes;
 use crate::state::ServerState;
@@ -101,6 +101,12 @@ fn check(state: &ServerState, request: &Request) -> Result<(), Problem> {
         let detail = format!("the target of the request is longer than {LONGEST_TARGET} bytes");
         return Err(Problem::with_status(StatusCode::URI_TOO_LONG, ErrorCode::TooLarge, detail));
     }
+    let head = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>();
+    if head > LARGEST_HEAD {
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        let detail = format!("the headers of the request are longer than {LARGEST_HEAD} bytes");
+        return Err(Problem::with_status(status, ErrorCode::TooLarge, detail));
+    }
     let token = if needs_token(uri.path()) { Some(access.check_token(headers)) } else { None };
     let rate = if token == Some(Ok(())) { &state.rate } else { &state.strangers };
     if !rate.admits() {
@@ -122,7 +128,9 @@ async fn page(State(state): State<Arc<ServerState>>, request: Request) -> Respon
         }
         None => {
             let hint = "GET /api/v1/openapi.json lists the routes";
-            Problem::new(ErrorCode::NoSuchRoute, "there is nothing at this path").with_hint(Some(hint)).into_response()
+            Problem::new(ErrorCode::NoSuchRoute, "there is nothing at this path")
+                .with_hint(Some(hint))
+                .into_response()
         }
     }
 }

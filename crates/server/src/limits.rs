@@ -5,8 +5,11 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The largest head of a request, in bytes.
-pub(crate) const LARGEST_HEAD: usize = 64 * 1024;
+/// The largest headers of a request, in bytes.
+pub(crate) const LARGEST_HEAD: usize = 32 * 1024;
+
+/// The most bytes of a connection that are kept in memory. A head that is larger ends the connection.
+pub(crate) const LARGEST_BUFFER: usize = 128 * 1024;
 
 /// The longest target of a request, in bytes.
 pub(crate) const LONGEST_TARGET: usize = 16 * 1024;

@@ -47,9 +47,11 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::read("/api/v1/agents", "The agents that can be started by name", |call: Call| async move {
             Ok(OfferedAgents { v: Version, agents: call.state.options.agents.offered() })
         }),
-        Route::read("/api/v1/runs", "What this server drives or drove, the newest first", |call: Call| async move {
-            Ok(call.state.runs.report())
-        }),
+        Route::read(
+            "/api/v1/runs",
+            "What this server drives or drove, the newest first",
+            |call: Call| async move { Ok(call.state.runs.report()) },
+        ),
     ]
 }
 

@@ -107,10 +107,7 @@ mod tests {
         let all = read("status=a&status=b%20c&limit=7&all=true&search=12").unwrap();
         let status = vec!["a".to_owned(), "b c".to_owned()];
         assert_eq!(all, Sample { status, limit: Some(7), all: true, search: Some("12".to_owned()) });
-        assert_eq!(
-            read("").unwrap(),
-            Sample { status: Vec::new(), limit: None, all: false, search: None }
-        );
+        assert_eq!(read("").unwrap(), Sample { status: Vec::new(), limit: None, all: false, search: None });
         for wrong in ["limit=-1", "limit=x", "all=1", "search=a&search=b", "other=1", "limit=1&limit=2"] {
             assert_eq!(read(wrong).unwrap_err().status, 400, "{wrong}");
         }

@@ -10,8 +10,8 @@ use backstitch::ports::{SelectError, StoreError};
 use backstitch::redaction::ValueRefused;
 use backstitch::report::RequestError;
 use backstitch::tool::with_causes;
-use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::StatusCode;
+use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

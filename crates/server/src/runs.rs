@@ -67,8 +67,7 @@ impl Runs {
     pub(crate) fn follow(&self, runtime: &Runtime, run: Run) {
         let (session, clock) = (run.session(), runtime.clock().clone());
         let started_at = clock.now();
-        let entry =
-            RunEntry { session, started_at, ended_at: None, state: RunState::Running, error: None };
+        let entry = RunEntry { session, started_at, ended_at: None, state: RunState::Running, error: None };
         self.with(|runs| {
             runs.push_front(entry);
             runs.truncate(MOST_RUNS);

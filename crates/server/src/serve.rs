@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::front::router;
-use crate::limits::{HEAD_TIME, LARGEST_HEAD, LAST_ANSWERS};
+use crate::limits::{HEAD_TIME, LARGEST_BUFFER, LAST_ANSWERS};
 use crate::state::{ServerOptions, ServerState};
 use crate::timed::TimedStream;
 use crate::tls::{TlsError, TlsFiles};
@@ -117,7 +117,7 @@ async fn answer(
     ended: CancellationToken,
 ) {
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(LARGEST_HEAD);
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(LARGEST_BUFFER);
     let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     let mut connection = std::pin::pin!(connection);
     let done = tokio::select! {

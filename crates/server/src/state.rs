@@ -1,8 +1,8 @@
 //! What all requests share.
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use backstitch::Runtime;
 use backstitch::report::Version;

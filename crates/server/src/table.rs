@@ -101,7 +101,7 @@ impl Route {
     /// A route that answers with a report.
     pub(crate) fn read<Q, T, F, W>(path: &'static str, about: &'static str, handler: F) -> Self
     where
-        Q: DeserializeOwned + JsonSchema + Send + 'static,
+        Q: DeserializeOwned + JsonSchema + Send + Sync + 'static,
         T: Serialize + JsonSchema + 'static,
         F: Fn(Call<Q>) -> W + Clone + Send + Sync + 'static,
         W: Future<Output = Result<T, Problem>> + Send + 'static,
@@ -120,7 +120,7 @@ impl Route {
     /// A route that reads, and answers with something else than a report. Its handler does its own work in places.
     pub(crate) fn get<Q, F, W>(path: &'static str, about: &'static str, answer: Answer, handler: F) -> Self
     where
-        Q: DeserializeOwned + JsonSchema + Send + 'static,
+        Q: DeserializeOwned + JsonSchema + Send + Sync + 'static,
         F: Fn(Call<Q>) -> W + Clone + Send + Sync + 'static,
         W: Future<Output = Result<Response, Problem>> + Send + 'static,
     {
@@ -134,7 +134,15 @@ impl Route {
             }
         };
         let router = on(MethodFilter::GET, handle);
-        Self { method: Method::GET, path, about, query: || schemars::schema_for!(Q), body: None, answer, router }
+        Self {
+            method: Method::GET,
+            path,
+            about,
+            query: || schemars::schema_for!(Q),
+            body: None,
+            answer,
+            router,
+        }
     }
 
     /// A route that changes something.
@@ -145,8 +153,8 @@ impl Route {
         handler: F,
     ) -> Self
     where
-        Q: DeserializeOwned + JsonSchema + Send + 'static,
-        B: DeserializeOwned + JsonSchema + Send + 'static,
+        Q: DeserializeOwned + JsonSchema + Send + Sync + 'static,
+        B: DeserializeOwned + JsonSchema + Send + Sync + 'static,
         T: Serialize + JsonSchema + 'static,
         F: Fn(Call<Q, B>) -> W + Clone + Send + Sync + 'static,
         W: Future<Output = Result<T, Problem>> + Send + 'static,
@@ -166,7 +174,7 @@ impl Route {
         handler: F,
     ) -> Self
     where
-        Q: DeserializeOwned + JsonSchema + Send + 'static,
+        Q: DeserializeOwned + JsonSchema + Send + Sync + 'static,
         T: Serialize + JsonSchema + 'static,
         F: Fn(Call<Q, UploadedFile>) -> W + Clone + Send + Sync + 'static,
         W: Future<Output = Result<T, Problem>> + Send + 'static,
@@ -186,8 +194,8 @@ impl Route {
         handler: F,
     ) -> Self
     where
-        Q: DeserializeOwned + JsonSchema + Send + 'static,
-        B: Send + 'static,
+        Q: DeserializeOwned + JsonSchema + Send + Sync + 'static,
+        B: Send + Sync + 'static,
         T: Serialize + JsonSchema + 'static,
         R: Fn(Arc<ServerState>, HeaderMap, Body) -> V + Clone + Send + Sync + 'static,
         V: Future<Output = Result<B, Problem>> + Send + 'static,
@@ -271,11 +279,7 @@ async fn read_json<B: DeserializeOwned>(headers: &HeaderMap, body: Body, limit: 
         Ok(Err(_)) => return Err(Problem::invalid("the body is incomplete")),
         Err(_) => {
             let detail = "the body did not arrive in time";
-            return Err(Problem::with_status(
-                StatusCode::REQUEST_TIMEOUT,
-                ErrorCode::RequestInvalid,
-                detail,
-            ));
+            return Err(Problem::with_status(StatusCode::REQUEST_TIMEOUT, ErrorCode::RequestInvalid, detail));
         }
     };
     if bytes.is_empty() {
@@ -292,7 +296,8 @@ async fn read_json<B: DeserializeOwned>(headers: &HeaderMap, body: Body, limit: 
 }
 
 fn from_json<B: DeserializeOwned>(bytes: &[u8]) -> Result<B, Problem> {
-    serde_json::from_slice(bytes).map_err(|error| Problem::invalid(format!("the body cannot be read: {error}")))
+    serde_json::from_slice(bytes)
+        .map_err(|error| Problem::invalid(format!("the body cannot be read: {error}")))
 }
 
 pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<Bytes, Problem> {

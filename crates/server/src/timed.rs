@@ -22,11 +22,7 @@ impl<S> TimedStream<S> {
     }
 
     /// Passes on the result of a write. Fails if writes have waited for too long.
-    fn watch<T>(
-        &mut self,
-        context: &mut Context<'_>,
-        written: Poll<io::Result<T>>,
-    ) -> Poll<io::Result<T>> {
+    fn watch<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.waiting = None;
             return written;

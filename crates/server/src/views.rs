@@ -36,9 +36,8 @@ impl Views {
 
     /// Finds a view that is kept.
     fn find(&self, session: SessionId) -> Option<Arc<JournalView>> {
-        let mut views = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = views.iter().position(|view| view.session_id() == session)?;
-        views.get(place).cloned()
+        let views = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        views.iter().find(|view| view.session_id() == session).cloned()
     }
 
     fn keep(&self, view: Arc<JournalView>) {

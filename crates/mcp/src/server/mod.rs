@@ -31,7 +31,7 @@ use requests::RunningRequests;
 
 pub use approval::{ApprovalBy, ApprovalSettings};
 pub use host::{HostError, HostFuture, OpenCalls, ServerHost, StoredSession, ToolOffer};
-pub use http::{AccessToken, AccessRefusal, HttpAccess, InvalidToken};
+pub use http::{AccessRefusal, AccessToken, HttpAccess, InvalidToken};
 
 /// Why a client could not be served.
 #[derive(Debug, thiserror::Error)]

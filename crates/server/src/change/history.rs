@@ -6,8 +6,8 @@ use backstitch::id::SessionId;
 use backstitch::ports::{ConflictResolution, FilePath, ReversalConflicts};
 use backstitch::report::{ApplyReport, FileRestoreReport, ForkReport, RewindReport};
 use backstitch::{
-    ApplyDirection, ApplyOptions, ForkOptions, HistoryStep, OperationFiles, PointSpec, RewindOptions, RewindScope,
-    RewoundFiles, RewoundHalf, WorkspaceSpec,
+    ApplyDirection, ApplyOptions, ForkOptions, HistoryStep, OperationFiles, PointSpec, RewindOptions,
+    RewindScope, RewoundFiles, RewoundHalf, WorkspaceSpec,
 };
 use http::{Method, StatusCode};
 use schemars::JsonSchema;
@@ -202,7 +202,9 @@ async fn fork(call: Call<Nothing, ForkBody>) -> Result<ForkReport, Problem> {
         }
         None => {
             // A new directory is made beside that of the parent, which may be outside of the roots.
-            if let Some(around) = view.directory().map(PathBuf::from).and_then(|own| own.parent().map(PathBuf::from)) {
+            if let Some(around) =
+                view.directory().map(PathBuf::from).and_then(|own| own.parent().map(PathBuf::from))
+            {
                 call.state.rights.check_directory(&around)?;
             }
             None

@@ -58,9 +58,8 @@ async fn export(call: Call<ExportQuery>) -> Result<Response, Problem> {
             Ok(as_file(response, &name))
         }
         Some("markdown") => {
-            let exported = work.run(async move {
-                Ok(call.runtime().export_markdown(call.session().await?).await?)
-            });
+            let exported =
+                work.run(async move { Ok(call.runtime().export_markdown(call.session().await?).await?) });
             let exported = exported.await?;
             let name = format!("{}.md", exported.session);
             Ok(as_file(Response::new(Body::from(exported.markdown)), &name))
@@ -72,9 +71,8 @@ async fn export(call: Call<ExportQuery>) -> Result<Response, Problem> {
 /// Writes a bundle to a private directory, which is removed when it was sent.
 async fn bundle(call: Call<ExportQuery>) -> Result<(File, u64, TempDir, String), Problem> {
     let session = call.session().await?;
-    let failed = |error: std::io::Error| {
-        Problem::new(ErrorCode::Io, format!("the bundle cannot be written: {error}"))
-    };
+    let failed =
+        |error: std::io::Error| Problem::new(ErrorCode::Io, format!("the bundle cannot be written: {error}"));
     let directory = tempfile::tempdir().map_err(failed)?;
     let path = directory.path().join("bundle");
     let exported = call.runtime().export(session, &path, &mut |_| {}).await?;
@@ -102,7 +100,9 @@ async fn media(call: Call<Nothing>) -> Result<Response, Problem> {
         call.view().await?;
         let part = MediaPart::new(Modality::Image, MediaUrl::blob(object));
         let found = call.runtime().media(&part).await?;
-        found.ok_or_else(|| Problem::new(ErrorCode::ObjectMissing, "there is no such media, or it was redacted"))
+        found.ok_or_else(|| {
+            Problem::new(ErrorCode::ObjectMissing, "there is no such media, or it was redacted")
+        })
     });
     let bytes = Bytes::copy_from_slice(&bytes.await?);
     Ok(as_file(Response::new(Body::from(bytes)), "media"))

@@ -2,9 +2,7 @@
 
 use backstitch::PointSpec;
 use backstitch::code::ErrorCode;
-use backstitch::report::{
-    BlameReport, ChangesPage, DiffPage, FileDetail, FileReport, FilesPage, StatePage,
-};
+use backstitch::report::{BlameReport, ChangesPage, DiffPage, FileDetail, FileReport, FilesPage, StatePage};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -93,7 +91,11 @@ pub(super) fn routes() -> Vec<Route> {
         Route::read("/api/v1/sessions/{session}/file", "Show a file at a point", file),
         Route::read("/api/v1/sessions/{session}/diff", "Compare two points", diff),
         Route::read("/api/v1/sessions/{session}/changes", "List the calls that changed files", changes),
-        Route::read("/api/v1/sessions/{session}/blame", "Name the calls that wrote the lines of a file", blame),
+        Route::read(
+            "/api/v1/sessions/{session}/blame",
+            "Name the calls that wrote the lines of a file",
+            blame,
+        ),
     ]
 }
 
@@ -120,7 +122,8 @@ async fn file(call: Call<FileQuery>) -> Result<FileReport, Problem> {
     let found = call.runtime().file(&view, &at, &path).await?.ok_or_else(|| missing(&call.query.path))?;
     let most = call.state.options.limits.file_bytes;
     if found.bytes > most {
-        let detail = format!("{} has {} bytes, and the server returns at most {most}", path.as_str(), found.bytes);
+        let detail =
+            format!("{} has {} bytes, and the server returns at most {most}", path.as_str(), found.bytes);
         return Err(Problem::new(ErrorCode::TooLarge, detail));
     }
     Ok(found)
@@ -153,5 +156,8 @@ async fn blame(call: Call<FileQuery>) -> Result<BlameReport, Problem> {
 }
 
 fn missing(path: &str) -> Problem {
-    Problem::new(ErrorCode::FileNotFound, format!("there is no file {path:?} at this point, or it is not text"))
+    Problem::new(
+        ErrorCode::FileNotFound,
+        format!("there is no file {path:?} at this point, or it is not text"),
+    )
 }

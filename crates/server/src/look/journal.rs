@@ -98,7 +98,11 @@ struct CallQuery {
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::read("/api/v1/sessions/{session}/records", "List the records of a session", records),
-        Route::read("/api/v1/sessions/{session}/transcript", "List the messages of a conversation", transcript),
+        Route::read(
+            "/api/v1/sessions/{session}/transcript",
+            "List the messages of a conversation",
+            transcript,
+        ),
         Route::read("/api/v1/sessions/{session}/calls", "List the calls of a conversation", calls),
         Route::read("/api/v1/sessions/{session}/calls/{call}", "Show a call", one_call),
         Route::read("/api/v1/sessions/{session}/requests", "List the requests to models", requests),

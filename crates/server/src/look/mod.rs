@@ -19,8 +19,7 @@ use crate::table::Route;
 const USUAL_ROWS: usize = 100;
 
 pub(crate) fn routes() -> Vec<Route> {
-    let parts =
-        [sessions::routes(), journal::routes(), files::routes(), store::routes(), download::routes()];
+    let parts = [sessions::routes(), journal::routes(), files::routes(), store::routes(), download::routes()];
     parts.into_iter().flatten().collect()
 }
 

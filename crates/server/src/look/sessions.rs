@@ -64,9 +64,11 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::read("/api/v1/sessions", "List sessions", list),
         Route::read("/api/v1/approvals", "List the sessions that wait for a person", approvals),
-        Route::read("/api/v1/sessions/{session}", "Show a session without its lists", |call: Call| async move {
-            Ok(call.runtime().overview(&*call.view().await?).await?)
-        }),
+        Route::read(
+            "/api/v1/sessions/{session}",
+            "Show a session without its lists",
+            |call: Call| async move { Ok(call.runtime().overview(&*call.view().await?).await?) },
+        ),
         Route::read(
             "/api/v1/sessions/{session}/graph",
             "Show the branches of a session, its forks and sub-agents",

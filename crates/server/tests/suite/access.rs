@@ -5,8 +5,7 @@ use serde_json::json;
 
 use crate::stage::{Stage, StageOptions};
 
-const CHECKED: [&str; 6] =
-    ["/health", "/ready", "/", "/main.js", "/api/v1/sessions", "/api/v1/openapi.json"];
+const CHECKED: [&str; 6] = ["/health", "/ready", "/", "/main.js", "/api/v1/sessions", "/api/v1/openapi.json"];
 
 #[test]
 fn a_wrong_token_is_refused_and_none_is_too() {

@@ -66,7 +66,10 @@ fn a_whole_life_over_http() {
     let named = json!({ "directory": stage.directory.join("jacket") });
     assert_eq!(client.post(&format!("{base}/fork"), &named)["fork_of"], session.as_str());
     let graph = client.get(&format!("{base}/graph"));
-    assert_eq!((graph["forks"].as_array().unwrap().len(), graph["rewinds"].as_array().unwrap().len()), (2, 4));
+    assert_eq!(
+        (graph["forks"].as_array().unwrap().len(), graph["rewinds"].as_array().unwrap().len()),
+        (2, 4)
+    );
     let of_fork = client.get(&format!("/api/v1/sessions/{}/transcript", fork["session"].as_str().unwrap()));
     let of_parent = client.get(&format!("{base}/transcript"));
     assert_eq!(of_fork["messages"][0], of_parent["messages"][0], "a fork shows the messages of its parent");
@@ -85,7 +88,8 @@ fn a_whole_life_over_http() {
     // A bundle, which another server imports.
     let bundle = client.send("GET", &format!("{base}/export"), &[], b"").bytes();
     let other = writing();
-    let imported = other.client.send("POST", "/api/v1/import", &["content-type: application/octet-stream"], &bundle);
+    let imported =
+        other.client.send("POST", "/api/v1/import", &["content-type: application/octet-stream"], &bundle);
     assert_eq!(imported.status, 201);
     assert_eq!(other.client.get(&base)["messages"], client.get(&base)["messages"]);
 
@@ -133,7 +137,9 @@ fn always_lets_later_calls_of_the_tool_run() {
     stage.settle(&session);
     let base = format!("/api/v1/sessions/{session}");
     let call = stage.client.get(&format!("{base}/waiting"))["decisions"][0]["call"].clone();
-    stage.client.post(&format!("{base}/decide"), &json!({ "calls": [call], "decision": "approve", "always": true }));
+    stage
+        .client
+        .post(&format!("{base}/decide"), &json!({ "calls": [call], "decision": "approve", "always": true }));
     stage.client.post(&format!("{base}/resume"), &json!({}));
     assert_eq!(stage.settle(&session)["outcome"], "completed");
     let rules = stage.client.get(&format!("{base}/state?slice=approval_rule"));
@@ -156,7 +162,12 @@ fn clients_get_no_more_rights_than_the_person_who_started_the_server() {
     refused(json!({ "mission": "x", "directory": "/" }));
     refused(json!({ "mission": "x", "mode": "full" }));
     refused(json!({ "mission": "x", "model": "scripted:/etc/passwd" }));
-    for foreign in [json!({ "engine": "codex" }), json!({ "mcp": [] }), json!({ "definition": {} }), json!({ "tools": [] })] {
+    for foreign in [
+        json!({ "engine": "codex" }),
+        json!({ "mcp": [] }),
+        json!({ "definition": {} }),
+        json!({ "tools": [] }),
+    ] {
         let mut body = foreign.as_object().unwrap().clone();
         body.insert("mission".to_owned(), "x".into());
         assert_eq!(stage.client.try_post("/api/v1/sessions", &Value::Object(body)).0, 400, "{foreign}");

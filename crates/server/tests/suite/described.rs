@@ -26,7 +26,10 @@ fn the_kept_description_is_that_of_the_server() {
         std::fs::write(KEPT, &text).unwrap();
     }
     let kept = std::fs::read_to_string(KEPT).unwrap_or_default();
-    assert!(kept == text, "docs/openapi.json is not what the server describes: run this test with BACKSTITCH_UPDATE=1");
+    assert!(
+        kept == text,
+        "docs/openapi.json is not what the server describes: run this test with BACKSTITCH_UPDATE=1"
+    );
     let stage = Stage::new(StageOptions::default());
     assert_eq!(stage.client.get("/api/v1/openapi.json"), description());
 }
@@ -37,7 +40,7 @@ fn the_description_is_whole() {
     assert_eq!(description["openapi"], "3.1.0");
     let mut ids = std::collections::BTreeSet::new();
     for (method, path, operation) in operations(&description) {
-        assert!(ids.insert(operation["operationId"].clone()), "{method} {path}");
+        assert!(ids.insert(operation["operationId"].to_string()), "{method} {path}");
         assert_eq!(operation.get("requestBody").is_some(), method != "GET", "{method} {path}");
         for part in path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')) {
             let parameters = operation["parameters"].as_array().unwrap();

@@ -72,14 +72,16 @@ fn too_many_requests_in_a_second_are_refused() {
 
 #[test]
 fn queries_end_at_their_limits() {
-    let limits = ServerLimits { query_rows: 10, page_bytes: 10_000, query_seconds: 1, ..ServerLimits::default() };
+    let limits =
+        ServerLimits { query_rows: 10, page_bytes: 10_000, query_seconds: 1, ..ServerLimits::default() };
     let stage = Stage::new(StageOptions { limits, ..StageOptions::default() });
     let numbers = "WITH%20RECURSIVE%20n(x)%20AS%20(SELECT%201%20UNION%20ALL%20SELECT%20x%2B1%20FROM%20n";
-    let rows = stage.client.get(&format!("/api/v1/query?sql={numbers}%20LIMIT%20100)%20SELECT%20x%20FROM%20n"));
+    let rows =
+        stage.client.get(&format!("/api/v1/query?sql={numbers}%20LIMIT%20100)%20SELECT%20x%20FROM%20n"));
     assert_eq!((rows["rows"].as_array().unwrap().len(), &rows["is_cut"]), (10, &json!(true)));
-    let wide = stage.client.get(&format!(
-        "/api/v1/query?sql={numbers}%20LIMIT%209)%20SELECT%20hex(zeroblob(3000))%20FROM%20n"
-    ));
+    let wide = stage
+        .client
+        .get(&format!("/api/v1/query?sql={numbers}%20LIMIT%209)%20SELECT%20hex(zeroblob(3000))%20FROM%20n"));
     assert_eq!((wide["rows"].as_array().unwrap().len(), &wide["is_cut"]), (1, &json!(true)));
     let endless = format!("/api/v1/query?sql={numbers})%20SELECT%20count(*)%20FROM%20n");
     let (status, problem) = stage.client.try_get(&endless);

@@ -57,7 +57,8 @@ fn every_list_has_the_same_rows_page_by_page() {
     }
     let messages = stage.client.get(&format!("{base}/transcript"))["messages"].as_array().unwrap().clone();
     // Backwards it is the same.
-    let (mut back, mut page) = (Vec::new(), stage.client.get(&format!("{base}/transcript?last=true&limit=2")));
+    let (mut back, mut page) =
+        (Vec::new(), stage.client.get(&format!("{base}/transcript?last=true&limit=2")));
     loop {
         back.splice(0..0, page["messages"].as_array().unwrap().iter().cloned());
         let Some(previous) = page["previous"].as_str() else { break };
@@ -79,7 +80,8 @@ fn the_answer_is_the_value_of_the_operation() {
     let runtime = stage.runtime.clone();
     let base = format!("/api/v1/sessions/{session}");
     let view = stage.block_on(runtime.view(id)).unwrap();
-    let same = |path: &str, value: Value| assert_eq!(stage.client.get(&format!("{base}{path}")), value, "{path}");
+    let same =
+        |path: &str, value: Value| assert_eq!(stage.client.get(&format!("{base}{path}")), value, "{path}");
     let overview = stage.block_on(runtime.overview(&view)).unwrap();
     same("", serde_json::to_value(&overview).unwrap());
     let limit = PageLimit { rows: 100, ..PageLimit::default() };
@@ -89,7 +91,9 @@ fn the_answer_is_the_value_of_the_operation() {
     let graph = stage.block_on(runtime.graph(&view)).unwrap();
     same("/graph", serde_json::to_value(&graph).unwrap());
     let call = calls.calls[0].call;
-    let one = stage.block_on(runtime.call(&view, &call.to_string(), backstitch::report::FileDetail::Diffs)).unwrap();
+    let one = stage
+        .block_on(runtime.call(&view, &call.to_string(), backstitch::report::FileDetail::Diffs))
+        .unwrap();
     same(&format!("/calls/{call}?diff=true"), serde_json::to_value(&one).unwrap());
     let stats = stage.block_on(runtime.stats(None)).unwrap();
     assert_eq!(stage.client.get("/api/v1/stats"), serde_json::to_value(&stats).unwrap());
@@ -102,7 +106,9 @@ fn a_session_is_shown_at_any_point() {
     let get = |path: &str| stage.client.get(&format!("{base}{path}"));
     assert_eq!(get("/file?path=hem.txt")["text"], "sewn\n");
     let call = get("/calls")["calls"][0].clone();
-    let (status, problem) = stage.client.try_get(&format!("{base}/file?path=hem.txt&at=before:{}", call["call"].as_str().unwrap()));
+    let (status, problem) = stage
+        .client
+        .try_get(&format!("{base}/file?path=hem.txt&at=before:{}", call["call"].as_str().unwrap()));
     assert_eq!((status, &problem["code"]), (404, &json!("file_not_found")));
     assert_eq!(get("/files")["paths"], json!(["hem.txt"]));
     let diff = get("/diff");
@@ -129,7 +135,8 @@ fn a_session_is_shown_at_any_point() {
 #[test]
 fn sessions_are_selected_and_searched() {
     let stage = Stage::with_texts(&["One.", "Two.", "Three."]);
-    let sessions: Vec<String> = ["Mend the coat", "Mend the sleeve", "Cut the cloth"].map(|mission| stage.started(mission)).to_vec();
+    let sessions: Vec<String> =
+        ["Mend the coat", "Mend the sleeve", "Cut the cloth"].map(|mission| stage.started(mission)).to_vec();
     let found = |query: &str| -> Vec<String> {
         let rows = all_pages(&stage, "/api/v1/sessions", "sessions", "cursor");
         assert_eq!(rows.len(), 3);
@@ -147,7 +154,9 @@ fn sessions_are_selected_and_searched() {
     // A part of an id is enough.
     let end = sessions[0].rsplit('-').next().unwrap();
     assert_eq!(stage.client.get(&format!("/api/v1/sessions/{end}"))["session"], sessions[0].as_str());
-    for wrong in ["status=odd", "order=odd", "tag=x", "since=x", "limit=0", "limit=1001", "odd=1", "cursor=odd"] {
+    for wrong in
+        ["status=odd", "order=odd", "tag=x", "since=x", "limit=0", "limit=1001", "odd=1", "cursor=odd"]
+    {
         let (status, problem) = stage.client.try_get(&format!("/api/v1/sessions?{wrong}"));
         assert!((400..500).contains(&status), "{wrong}: {status} {problem}");
     }

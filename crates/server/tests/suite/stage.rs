@@ -1,4 +1,4 @@
-//! A server with a store in memory, and agents that are scripted.
+//! A server with a store of its own, and agents that are scripted.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -52,7 +52,8 @@ pub(crate) fn script(texts: &[&str]) -> String {
 
 /// A script that writes a file, with a question first in the mode `ask`, and then answers.
 pub(crate) fn writing_script() -> String {
-    let call = "[[reply]]\ncall = [{ name = 'write_file', arguments = { path = 'hem.txt', text = \"sewn\\n\" } }]\n";
+    let call =
+        "[[reply]]\ncall = [{ name = 'write_file', arguments = { path = 'hem.txt', text = \"sewn\\n\" } }]\n";
     format!("{call}{}", script(&["The hem is sewn.", "It is red.", "It is blue."]))
 }
 
@@ -63,10 +64,11 @@ impl Stage {
         std::fs::create_dir(&directory).unwrap();
         let script = temporary.path().join("script.toml");
         std::fs::write(&script, &options.script).unwrap();
-        let threads = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let threads =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let runtime = {
             let _inside = threads.enter();
-            Runtime::in_memory()
+            Runtime::at(temporary.path().join("store/store.db")).unwrap()
         };
         let agents = ScriptedAgents { runtime: runtime.clone(), script, directory: directory.clone() };
         let access = HttpAccess::new(AccessToken::new(TOKEN).unwrap());

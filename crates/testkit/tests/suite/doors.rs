@@ -24,6 +24,13 @@ fn the_command_knows_no_kind_of_store() {
     check("cli", &["SqliteStore", "MemoryStore", "SqliteOptions", "backstitch_store"]);
 }
 
+/// A handler of the server calls operations, and knows neither stores nor what drives sessions.
+#[test]
+fn the_server_leaves_stores_and_sessions_to_operations() {
+    let stores = ["SqliteStore", "MemoryStore", "SqliteOptions", "backstitch_store", "StoreAdmin"];
+    check("server", &[&stores[..], &["LiveSession", "Driver", "HostWorkspace", "open_idle", "Workspace"]].concat());
+}
+
 /// The command claims no session and opens no directory by itself: the operations of `backstitch::Runtime` do, and release them.
 #[test]
 fn the_command_leaves_sessions_and_directories_to_operations() {

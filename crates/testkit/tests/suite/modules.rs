@@ -27,6 +27,7 @@ fn there_are_no_cycles_of_modules() {
         "providers",
         "repl",
         "runtime",
+        "server",
         "store",
         "testkit",
         "workspace",

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::source::{ModuleUses, SourceFile, module_uses, source_files};
 
 /// The crates with a map of their modules.
-const MAPPED: [&str; 11] = [
+const MAPPED: [&str; 12] = [
     "acp",
     "core",
     "filesystem",
@@ -18,6 +18,7 @@ const MAPPED: [&str; 11] = [
     "runtime",
     "bridge",
     "backstitch",
+    "server",
     "cli",
 ];
 

@@ -10,18 +10,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::JsonObject;
 use super::call::ModelUsage;
 use super::changes::ChangesReport;
 use super::files::DiffReport;
 use super::list::{ListedSession, UnreadableEntry};
 use super::log::LogLine;
 use super::session::PendingDecision;
-use super::JsonObject;
+use crate::digest::Digest;
 use crate::id::{CallId, EvaluationId, SessionId};
 use crate::journal::{
     CallVerdict, ChangeCounts, Effect, Finish, InnerMessage, Point, Position, WorkspaceRoot,
 };
-use crate::digest::Digest;
 use crate::ports::OriginKind;
 use crate::report::Version;
 use crate::time::Timestamp;

@@ -9,8 +9,8 @@ use super::super::view_at;
 use super::page_of;
 use crate::ports::FilePath;
 use crate::report::{
-    BlameReport, ChangesPage, ChangesReport, DiffPage, DiffReport, FileDetail, FilesPage, MessageCounts, PageLimit,
-    PageStart, SliceCount, StatePage, Version,
+    BlameReport, ChangesPage, ChangesReport, DiffPage, DiffReport, FileDetail, FilesPage, MessageCounts,
+    PageLimit, PageStart, SliceCount, StatePage, Version,
 };
 use crate::runtime::Runtime;
 use crate::view::JournalView;

@@ -25,7 +25,11 @@ pub struct LogPageOptions {
 
 impl Runtime {
     /// Reads a page of the records of a session, including those before a rewind. `head` is its view at its head.
-    pub async fn log_page(&self, head: &JournalView, options: LogPageOptions) -> Result<LogPage, RuntimeError> {
+    pub async fn log_page(
+        &self,
+        head: &JournalView,
+        options: LogPageOptions,
+    ) -> Result<LogPage, RuntimeError> {
         let LogPageOptions { filter, from, before, is_last, limit } = options;
         let end = before.unwrap_or(head.head()).min(head.head());
         let mut log = self.log(head.clone(), filter);

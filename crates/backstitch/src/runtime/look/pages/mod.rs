@@ -60,7 +60,8 @@ impl Runtime {
         if new.is_empty() {
             return Ok(None);
         }
-        let changes_past = |body: &RecordBody| matches!(body, RecordBody::Rewound(_) | RecordBody::Redacted(_));
+        let changes_past =
+            |body: &RecordBody| matches!(body, RecordBody::Rewound(_) | RecordBody::Redacted(_));
         if new.iter().any(|record| changes_past(&record.body)) {
             return self.view(session).await.map(Some);
         }

@@ -84,7 +84,10 @@ impl Segments {
             // The first record of a journal: those of its parent come before it.
             let first = self.0.iter().position(|(session, _)| *session == before.session);
             let end = first.and_then(|index| self.0.get(index.checked_sub(1)?));
-            return Ok((Vec::new(), end.map(|(session, range)| Point { session: *session, position: range.end })));
+            return Ok((
+                Vec::new(),
+                end.map(|(session, range)| Point { session: *session, position: range.end }),
+            ));
         };
         let (session, range) = &self.0[index];
         let end = before.position.min(range.end);

@@ -4,11 +4,11 @@ use backstitch_runtime::RuntimeError;
 
 use crate::id::SessionId;
 use crate::journal::Origin;
-use crate::ports::{
-    IndexedSession, IndexedStatus, OriginKind, SelectError, SelectLimits, SessionOrder, SessionPage, SessionQuery,
-    SqlValue,
-};
 use crate::ports::RowSink;
+use crate::ports::{
+    IndexedSession, IndexedStatus, OriginKind, SelectError, SelectLimits, SessionOrder, SessionPage,
+    SessionQuery, SqlValue,
+};
 use crate::report::{
     ApprovalsPage, ForkEntry, ListedSession, ParentSession, QueryPage, RewindEntry, SessionGraph,
     SessionOverview, SessionsPage, SubAgentEntry, Version, WaitingReport, WaitingSession, sql_json,
@@ -45,8 +45,7 @@ impl Runtime {
         let mut found = Vec::new();
         for _ in 0..MOST_SEARCHED {
             let SessionPage { sessions, next } = index.page(query.clone()).await?;
-            let is_selected =
-                |one: &IndexedSession| search.as_deref().is_none_or(|text| has_text(one, text));
+            let is_selected = |one: &IndexedSession| search.as_deref().is_none_or(|text| has_text(one, text));
             found.extend(sessions.into_iter().filter(is_selected).map(ListedSession::from));
             query.after = next;
             if !found.is_empty() || query.after.is_none() {
