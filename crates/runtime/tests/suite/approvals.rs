@@ -49,6 +49,29 @@ pub(crate) fn runtime() -> Runtime {
     Runtime::new(Arc::new(MemoryStore::new()))
 }
 
+#[tokio::test]
+async fn only_an_answer_can_be_accepted() {
+    let ran = Arc::new(AtomicUsize::new(0));
+    let agent = scripted(vec![reply("", &[runs("ls")]), reply("done", &[])]).tools([shell(&ran)]);
+    let runtime = runtime();
+    let run = runtime.start(&agent, "Look around.").await.unwrap();
+    let DriveOutcome::Paused { call: Some(call), .. } = run.outcome().await.unwrap() else { panic!() };
+    let session = run.session();
+    for decision in [Decision::Accept, Decision::Retry] {
+        let one = runtime.decide(session, Some(call), decision.clone(), None).await.unwrap_err();
+        let several = runtime.decide_calls(session, &[call], decision, None).await.unwrap_err();
+        assert_eq!([one.code(), several.code()], [ErrorCode::DecisionRefused; 2]);
+    }
+    assert_eq!(runtime.waiting_calls(session).await.unwrap().len(), 1, "it still waits");
+    let allowed = runtime.allow_calls(session, &[call], None).await.unwrap();
+    assert_eq!(allowed.decided.len(), 1);
+    let run = runtime.resume(session, &agent).await.unwrap();
+    assert_eq!(run.answer::<String>().await.unwrap(), "done");
+    assert_eq!(ran.load(Ordering::SeqCst), 1);
+    let rules = runtime.state(session).await.unwrap().all::<ApprovalRule>().unwrap();
+    assert_eq!(rules.iter().map(|rule| rule.scope.to_string()).collect::<Vec<_>>(), ["shell"]);
+}
+
 /// How a rule comes to be between an interruption and the resumption.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum NewRule {
