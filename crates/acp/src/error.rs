@@ -36,7 +36,7 @@ pub(crate) fn coded(code: ErrorCode, message: &str, hint: Option<&str>) -> Error
         ErrorCode::SessionNotFound => ProtocolCode::RESOURCE_NOT_FOUND,
         _ => ProtocolCode::INTERNAL_ERROR,
     };
-    let text = hint.map_or_else(|| message.to_owned(), |hint| format!("{message}. {hint}"));
+    let text = hint.map_or_else(|| message.to_owned(), |hint| format!("{message}; {hint}"));
     Error::new(kind, text).data(json!({"code": code.as_str(), "message": message, "hint": hint}))
 }
 

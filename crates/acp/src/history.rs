@@ -90,7 +90,12 @@ impl EditorSession {
             _ => self.rewind_step(state, rest).await?,
         };
         let done = self.step(state, step, RewindScope::default()).await?;
-        self.say(&format!("{headline}\n\n{}", lines_of(&done)));
+        let mut lines = lines_of(&done);
+        if name != "undo" {
+            let note = "What the editor shows of later messages is not part of the conversation any more.";
+            lines.push(note.to_owned());
+        }
+        self.say(&format!("{headline}\n\n{}", lines.join("\n")));
         Ok(())
     }
 
@@ -123,7 +128,7 @@ fn is_text_of(message: &InnerMessage, role: Role) -> bool {
 }
 
 /// Describes what a step did to the files, and what it did not undo.
-fn lines_of(done: &RewindReport) -> String {
+fn lines_of(done: &RewindReport) -> Vec<String> {
     let mut lines: Vec<String> =
         done.own_files.changes.iter().map(|change| format!("- restored `{}`", change.path)).collect();
     lines.extend(
@@ -134,8 +139,6 @@ fn lines_of(done: &RewindReport) -> String {
         left.map(|conflict| format!("- left alone, because others changed it too: `{}`", conflict.path)),
     );
     lines.extend(done.effects.iter().map(|effect| format!("- not undone outside: {}", effect.name)));
-    lines.push(
-        "\nWhat the editor shows of later messages is not part of the conversation any more.".to_owned(),
-    );
-    lines.join("\n")
+    lines.push(String::new());
+    lines
 }

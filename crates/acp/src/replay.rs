@@ -55,7 +55,7 @@ async fn of_message(
         // A call that was started and has neither a result nor an end was interrupted.
         if view.call(call.invocation_id).is_some_and(|call| call.is_open()) {
             let text = Some("It was interrupted before it ended.");
-            let fields = calls::finished(ToolCallStatus::InProgress, text, Vec::new());
+            let fields = calls::finished(ToolCallStatus::Failed, text, Vec::new());
             updates.push(SessionUpdate::ToolCallUpdate(calls::update(call.invocation_id, fields)));
         }
         return updates;

@@ -138,7 +138,7 @@ pub(crate) fn report(common: &Common, error: anyhow::Error, events: bool) -> Exi
         print_event(code, &message);
     }
     print("error:", Role::Failure, &message);
-    if let Some(hint) = hint_of(common, &error) {
+    if let Some(hint) = advice_of(common, &error) {
         print("hint:", Role::Accent, &hint);
     }
     print_code(code);
@@ -146,7 +146,7 @@ pub(crate) fn report(common: &Common, error: anyhow::Error, events: bool) -> Exi
 }
 
 /// Returns what to do about an error.
-pub(crate) fn hint_of(common: &Common, error: &anyhow::Error) -> Option<String> {
+pub(crate) fn advice_of(common: &Common, error: &anyhow::Error) -> Option<String> {
     error.chain().find_map(known_hint).or_else(|| hint(common, code_of(error)))
 }
 
@@ -211,12 +211,6 @@ fn directory_hint(error: &(dyn Error + 'static)) -> Option<String> {
         }
         _ => None,
     }
-}
-
-/// Returns the hint of an error, if it has one itself.
-#[cfg(feature = "server")]
-pub(crate) fn hint_of(error: &anyhow::Error) -> Option<String> {
-    error.chain().find_map(known_hint)
 }
 
 /// Returns the hint that an error has itself.

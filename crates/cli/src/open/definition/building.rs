@@ -73,9 +73,17 @@ pub(crate) async fn with_served_models(common: &Common, mut definition: AgentDef
 
 /// Builds the agent of a definition, with the keys that the command was started with.
 pub(crate) fn build_agent(definition: &AgentDefinition) -> anyhow::Result<BuiltAgent> {
+    build_agent_with(definition, BuildOptions { key: Box::new(keys::key), transport: None })
+}
+
+/// Like [`build_agent`], with other values of variables.
+pub(crate) fn build_agent_with(
+    definition: &AgentDefinition,
+    options: BuildOptions<'_>,
+) -> anyhow::Result<BuiltAgent> {
     addresses::check(definition)?;
     let definition = AgentDefinition { skill_reader: skills::reader(), ..definition.clone() };
-    Ok(definition.build_with(BuildOptions { key: Box::new(keys::key), transport: None })?)
+    Ok(definition.build_with(options)?)
 }
 
 /// Continues with another model.

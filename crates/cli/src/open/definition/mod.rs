@@ -11,7 +11,7 @@ mod rights;
 #[cfg(feature = "mcp")]
 pub(crate) use building::changed_tools;
 #[cfg(feature = "acp")]
-pub(crate) use building::pin_servers_with;
+pub(crate) use building::{build_agent_with, pin_servers_with};
 pub(crate) use building::{build_agent, definition_of, pin_servers, switch_model, with_served_models};
 #[cfg(feature = "mcp")]
 pub(crate) use flags::ModelNeed;

@@ -15,11 +15,13 @@ use backstitch_acp::{
 
 use super::offered::OfferedValues;
 use crate::common::Common;
-use crate::error::{CommandError, ErrorCode, code_of, hint_of, message_of};
-use crate::open::definition::{AgentFlags, change_mode, definition_of, pin_servers_with, with_served_models};
+use crate::error::{CommandError, ErrorCode, advice_of, code_of, message_of};
+use crate::open::definition::{
+    AgentFlags, build_agent_with, change_mode, definition_of, pin_servers_with, with_served_models,
+};
 use crate::open::guarded::refuse_to_drive;
 use crate::open::{OpenStore, trusted, user_name};
-use crate::trust::{TrustState, addresses};
+use crate::trust::TrustState;
 
 /// Number of sessions that are listed.
 const MOST_LISTED: usize = 100;
@@ -48,7 +50,7 @@ impl CommandHost {
     }
 
     fn reason(&self, error: &anyhow::Error) -> HostError {
-        HostError { code: code_of(error), message: message_of(error), hint: hint_of(&self.common, error) }
+        HostError { code: code_of(error), message: message_of(error), hint: advice_of(&self.common, error) }
     }
 
     /// Returns what is trusted about a server.
@@ -89,9 +91,8 @@ impl EditorHost for CommandHost {
             refuse_to_drive(&view)?;
             let mut definition = definition_of(&place, &view).await?;
             check_directory(&definition, &view, &directory)?;
-            let values = OfferedValues::of(&servers);
             // The values of an editor's server are not recorded. One that is not offered any more cannot be started.
-            let is_changed = values.remove_unusable(&mut definition);
+            let (values, is_changed) = OfferedValues::of_recorded(&servers, &mut definition);
             let built = built_agent(&common, &definition, &values)?;
             let agent = SessionAgent { definition, built };
             let runtime = place.runtime;
@@ -105,7 +106,7 @@ impl EditorHost for CommandHost {
             if let Some(mode) = mode {
                 change_mode(&mut definition, mode, &common, &directory)?;
             }
-            let values = OfferedValues::of(&servers);
+            let values = OfferedValues::of(&servers).only_for_servers(&definition);
             values.add_missing(&servers, &mut definition);
             let definition = pin_servers_with(&common, definition, &values.options()).await?;
             let built = built_agent(&common, &definition, &values)?;
@@ -157,8 +158,7 @@ fn built_agent(
     definition: &AgentDefinition,
     values: &OfferedValues,
 ) -> anyhow::Result<BuiltAgent> {
-    addresses::check(definition)?;
-    let mut built = definition.build_with(values.options())?;
+    let mut built = build_agent_with(definition, values.options())?;
     built.agent = built.agent.approval_rules(common.config.approval_rules());
     Ok(built)
 }

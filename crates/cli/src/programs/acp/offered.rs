@@ -48,14 +48,29 @@ impl OfferedValues {
         }
     }
 
-    /// Removes the servers of a definition that need values which no editor sends now. Returns whether there were any.
-    pub(super) fn remove_unusable(&self, definition: &mut AgentDefinition) -> bool {
+    /// Returns the values for a recorded definition. Only a server that is recorded exactly as an editor offers it gets its
+    /// values: a session of another person could name them for its own ends. Other servers that need values of an editor are
+    /// removed from the definition. Returns also whether there were any.
+    pub(super) fn of_recorded(servers: &[OfferedServer], definition: &mut AgentDefinition) -> (Self, bool) {
+        let is_offered = |recorded: &McpDefinition| {
+            let recorded = McpDefinition { pinned: None, optional: false, ..recorded.clone() };
+            servers.iter().any(|server| definition_of(server) == recorded)
+        };
+        let is_elsewhere = is_named_elsewhere(definition);
         let before = definition.mcp.len();
         definition.mcp.retain(|server| {
-            let mut variables = server.variables().into_iter();
-            variables.all(|name| !name.starts_with(PREFIX) || self.0.contains_key(name))
+            let needs_values = server.variables().iter().any(|name| name.starts_with(PREFIX));
+            !needs_values || !is_elsewhere && is_offered(server)
         });
-        definition.mcp.len() != before
+        let is_used = |server: &&OfferedServer| definition.mcp.iter().any(|known| known.name == server.name);
+        let used: Vec<OfferedServer> = servers.iter().filter(is_used).cloned().collect();
+        let values = if is_elsewhere { Self::default() } else { Self::of(&used) };
+        (values, definition.mcp.len() != before)
+    }
+
+    /// Returns these values, or none if something else than a server names one of them.
+    pub(super) fn only_for_servers(self, definition: &AgentDefinition) -> Self {
+        if is_named_elsewhere(definition) { Self::default() } else { self }
     }
 
     /// Returns everything that a person trusts about a server.
@@ -81,6 +96,12 @@ fn variable(server: &str, name: &str) -> String {
     format!("{PREFIX}{}_{}", word(server), word(name))
 }
 
+/// Whether something else than a server of the agent itself names a value of an editor, such as a model or a sub-agent.
+fn is_named_elsewhere(definition: &AgentDefinition) -> bool {
+    let others = AgentDefinition { mcp: Vec::new(), ..definition.clone() };
+    others.to_recorded().to_string().contains(PREFIX)
+}
+
 fn definition_of(server: &OfferedServer) -> McpDefinition {
     let named = |values: &[(String, String)]| -> BTreeMap<String, String> {
         values.iter().map(|(name, _)| (name.clone(), variable(&server.name, name))).collect()
@@ -93,19 +114,7 @@ fn definition_of(server: &OfferedServer) -> McpDefinition {
             (Vec::new(), Some(url.clone()), named(headers), BTreeMap::new())
         }
     };
-    McpDefinition {
-        name: server.name.clone(),
-        command,
-        url,
-        headers,
-        env,
-        include: Vec::new(),
-        exclude: Vec::new(),
-        effects: BTreeMap::new(),
-        timeout: None,
-        network: None,
-        pinned: None,
-    }
+    McpDefinition { command, url, headers, env, ..McpDefinition::named(&server.name) }
 }
 
 #[cfg(test)]
@@ -134,10 +143,26 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_its_values_is_left_out() {
-        let mut definition = AgentDefinition::default();
-        OfferedValues::default().add_missing(&[server()], &mut definition);
-        assert!(!OfferedValues::of(&[server()]).remove_unusable(&mut definition));
-        assert!(OfferedValues::default().remove_unusable(&mut definition) && definition.mcp.is_empty());
+    fn a_recorded_server_gets_its_values_only_if_it_is_offered_as_it_is() {
+        let recorded = || {
+            let mut definition = AgentDefinition::default();
+            OfferedValues::default().add_missing(&[server()], &mut definition);
+            definition
+        };
+        let (values, is_changed) = OfferedValues::of_recorded(&[server()], &mut recorded());
+        assert!(!is_changed && values.0.len() == 1);
+        let mut alone = recorded();
+        let (values, is_changed) = OfferedValues::of_recorded(&[], &mut alone);
+        assert!(is_changed && values.0.is_empty() && alone.mcp.is_empty());
+        // Another program of that name, and an agent that names the value elsewhere, such as for its model.
+        let mut other = recorded();
+        other.mcp[0].command = vec!["/bin/spy".to_owned()];
+        let (values, _) = OfferedValues::of_recorded(&[server()], &mut other);
+        assert!(other.mcp.is_empty() && values.0.is_empty());
+        let mut greedy = recorded();
+        greedy.name = "BACKSTITCH_EDITOR_FILES_ANTHROPIC_API_KEY".to_owned();
+        let (values, _) = OfferedValues::of_recorded(&[server()], &mut greedy);
+        assert!(greedy.mcp.is_empty() && values.0.is_empty());
+        assert!(OfferedValues::of(&[server()]).only_for_servers(&greedy).0.is_empty());
     }
 }

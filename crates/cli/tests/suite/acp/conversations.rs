@@ -146,6 +146,6 @@ fn links_and_files_reach_the_model() {
         let request = PromptRequest::new(session.clone(), content);
         editor.connection.send_request(request).block_task().await.unwrap();
     });
-    let request = stage.run(&["request"]).worked_quietly();
-    assert!(request.contains("[@hem.txt](file:///shop/hem.txt)") && request.contains("unsaved"), "{request}");
+    let text = stage.run(&["export", &stage.session(), "--markdown"]).worked_quietly();
+    assert!(text.contains("[@hem.txt](file:///shop/hem.txt)") && text.contains("unsaved"), "{text}");
 }

@@ -130,7 +130,7 @@ fn sessions_that_are_not_open_are_refused() {
 #[test]
 fn a_project_that_is_not_trusted_is_refused_with_the_way_out() {
     let stage = Stage::new();
-    std::fs::write(stage.path("files/backstitch.toml"), "mode = \"full\"\n").unwrap();
+    std::fs::write(stage.path("files/backstitch.toml"), "instructions = false\n").unwrap();
     let mut pipes = Pipes::initialized(&stage);
     let refused = pipes.new_session(&text_of(&stage.path("files")));
     let message = refused["error"]["message"].as_str().unwrap();
