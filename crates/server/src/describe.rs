@@ -14,15 +14,20 @@ pub fn description() -> Value {
         settings.definitions_path = "/components/schemas".into();
         settings.meta_schema = None;
     });
+    // Fields of a body that have a default can be left out; those of an answer are always there.
+    let mut bodies = settings.clone().for_deserialize().into_generator();
     let mut generator = settings.for_serialize().into_generator();
     let problem = generator.subschema_for::<Problem>();
     let mut paths = Map::new();
     for route in routes() {
-        let operation = operation(&mut generator, &route, &problem);
+        let operation = operation((&mut generator, &mut bodies), &route, &problem);
         let at = paths.entry(route.path).or_insert_with(|| json!({}));
         at[route.method.as_str().to_ascii_lowercase()] = operation;
     }
-    let schemas = generator.take_definitions(true);
+    let mut schemas = generator.take_definitions(true);
+    for (name, schema) in bodies.take_definitions(true) {
+        schemas.entry(name).or_insert(schema);
+    }
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -39,7 +44,11 @@ pub fn description() -> Value {
     })
 }
 
-fn operation(generator: &mut SchemaGenerator, route: &Route, problem: &Schema) -> Value {
+fn operation(
+    (answers, bodies): (&mut SchemaGenerator, &mut SchemaGenerator),
+    route: &Route,
+    problem: &Schema,
+) -> Value {
     let mut operation = json!({
         "operationId": operation_id(route),
         "summary": route.about,
@@ -60,9 +69,7 @@ fn operation(generator: &mut SchemaGenerator, route: &Route, problem: &Schema) -
     }
     let content = match &route.body {
         None => None,
-        Some(RequestBody::Json(schema)) => {
-            Some(json!({ "application/json": { "schema": schema(generator) } }))
-        }
+        Some(RequestBody::Json(schema)) => Some(json!({ "application/json": { "schema": schema(bodies) } })),
         Some(RequestBody::Bytes) => Some(json!({ "application/octet-stream": {} })),
     };
     if let Some(content) = content {
@@ -70,7 +77,7 @@ fn operation(generator: &mut SchemaGenerator, route: &Route, problem: &Schema) -
     }
     let (status, content) = match &route.answer {
         Answer::Json(status, schema) => {
-            (status.as_u16(), json!({ "application/json": { "schema": schema(generator) } }))
+            (status.as_u16(), json!({ "application/json": { "schema": schema(answers) } }))
         }
         Answer::Other(kind) => (200, json!({ *kind: {} })),
     };

@@ -1,6 +1,6 @@
 //! The events of sessions, read once for all streams of a session.
 //!
-//! A feed exists as long as somebody follows its session. It reads the store for all of them, so a thousand streams cost as much as one. Each
+//! A feed exists as long as its session is followed. It reads the store for all of them, so a thousand streams cost as much as one. Each
 //! stream reads old records itself, and those that it was too slow for; a feed keeps only the last events.
 
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ const KEPT: usize = 512;
 /// The largest record that a feed keeps, in bytes. Streams read larger ones themselves.
 const LARGEST_KEPT: usize = 8 * 1024;
 
-/// Interval at which a feed looks whether somebody still follows it.
+/// Interval at which a feed looks whether it is still followed.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// Delay before a feed reads again, after a run has ended or the store was busy.

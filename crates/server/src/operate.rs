@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::agents::OfferedAgents;
 use crate::metrics::Gauges;
 use crate::problem::Problem;
-use crate::table::{Answer, Call, Nothing, Route, json};
+use crate::table::{Answer, Call, NoFields, Route, json};
 
 /// The form of the text of Prometheus.
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -74,7 +74,7 @@ async fn ready(call: Call) -> Result<HealthReport, Problem> {
     }
 }
 
-async fn metrics(call: Call<Nothing>) -> Result<Response, Problem> {
+async fn metrics(call: Call<NoFields>) -> Result<Response, Problem> {
     let state = &call.state;
     let (running, failed) = state.runs.count();
     let gauges = Gauges {

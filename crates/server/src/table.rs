@@ -33,7 +33,7 @@ const SESSION: &str = "session";
 /// No query parameters, or no fields.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Nothing {}
+pub(crate) struct NoFields {}
 
 /// Adds the schema of a type to a description.
 type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
@@ -64,7 +64,7 @@ pub(crate) enum Answer {
 }
 
 /// A request, as its handler sees it.
-pub(crate) struct Call<Q = Nothing, B = ()> {
+pub(crate) struct Call<Q = NoFields, B = ()> {
     pub(crate) state: Arc<ServerState>,
     pub(crate) headers: HeaderMap,
     path: Vec<(String, String)>,

@@ -99,7 +99,8 @@ mod tests {
             (first, own.write_all(b"efgh5678").await)
         });
         // A slow peer is not a stopped one.
-        tokio::time::sleep(Duration::from_secs(20)).await;
+        tokio::task::yield_now().await;
+        tokio::time::advance(Duration::from_secs(20)).await;
         peer.read_exact(&mut [0; 4]).await.unwrap();
         let (first, second) = writing.await.unwrap();
         first.unwrap();

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::files::files_of;
 use crate::problem::Problem;
-use crate::table::{Call, Nothing, Route};
+use crate::table::{Call, NoFields, Route};
 
 /// A decision about calls that wait for approval.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -89,7 +89,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn decide(call: Call<Nothing, DecideBody>) -> Result<DecisionReport, Problem> {
+async fn decide(call: Call<NoFields, DecideBody>) -> Result<DecisionReport, Problem> {
     let DecideBody { calls, decision, reason, arguments, always } = &call.body;
     if calls.is_empty() {
         return Err(Problem::invalid("`calls` names no call"));
@@ -124,7 +124,7 @@ async fn decide(call: Call<Nothing, DecideBody>) -> Result<DecisionReport, Probl
 
 /// Refuses arguments that do not fit the tool, where that is known here. Otherwise they are checked when the call runs.
 async fn check_edit(
-    call: &Call<Nothing, DecideBody>,
+    call: &Call<NoFields, DecideBody>,
     edited: CallId,
     arguments: &Map<String, Value>,
 ) -> Result<(), Problem> {
@@ -137,7 +137,7 @@ async fn check_edit(
     }
 }
 
-async fn resolve(call: Call<Nothing, ResolveBody>) -> Result<ResolutionReport, Problem> {
+async fn resolve(call: Call<NoFields, ResolveBody>) -> Result<ResolutionReport, Problem> {
     let ResolveBody { call: named, decision, reason, result } = &call.body;
     if result.is_some() && *decision != ResolveChoice::Happened {
         return Err(Problem::invalid("`result` stands only with `happened`"));

@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use super::files::{check_own, files_of};
 use crate::problem::Problem;
-use crate::table::{Call, Nothing, Route};
+use crate::table::{Call, NoFields, Route};
 
 /// What a step through history moves.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -113,7 +113,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn rewind(call: Call<Nothing, StepBody>) -> Result<RewindReport, Problem> {
+async fn rewind(call: Call<NoFields, StepBody>) -> Result<RewindReport, Problem> {
     let to = call.body.to.as_deref().ok_or_else(|| Problem::invalid("`to` names the point"))?;
     let to = HistoryStep::To(read_point(to)?);
     if call.body.call.is_some() {
@@ -122,13 +122,13 @@ async fn rewind(call: Call<Nothing, StepBody>) -> Result<RewindReport, Problem> 
     step(call, to).await
 }
 
-async fn undo(call: Call<Nothing, StepBody>) -> Result<RewindReport, Problem> {
+async fn undo(call: Call<NoFields, StepBody>) -> Result<RewindReport, Problem> {
     check_step(&call.body)?;
     let undone = call.body.call.clone().map_or(HistoryStep::Undo, HistoryStep::UndoCall);
     step(call, undone).await
 }
 
-async fn redo(call: Call<Nothing, StepBody>) -> Result<RewindReport, Problem> {
+async fn redo(call: Call<NoFields, StepBody>) -> Result<RewindReport, Problem> {
     check_step(&call.body)?;
     if call.body.call.is_some() {
         return Err(Problem::invalid("`call` stands only with undo"));
@@ -143,12 +143,12 @@ fn check_step(body: &StepBody) -> Result<(), Problem> {
     }
 }
 
-async fn step(call: Call<Nothing, StepBody>, step: HistoryStep) -> Result<RewindReport, Problem> {
+async fn step(call: Call<NoFields, StepBody>, step: HistoryStep) -> Result<RewindReport, Problem> {
     let (session, options) = options_of(&call).await?;
     Ok(call.runtime().step(session, step, options).await?)
 }
 
-async fn options_of(call: &Call<Nothing, StepBody>) -> Result<(SessionId, RewindOptions), Problem> {
+async fn options_of(call: &Call<NoFields, StepBody>) -> Result<(SessionId, RewindOptions), Problem> {
     let StepBody { only, all_files, force, reason, dry_run, .. } = &call.body;
     let only = match only.as_deref() {
         None => None,
@@ -172,7 +172,7 @@ fn conflicts(force: bool) -> ReversalConflicts {
     if force { ReversalConflicts::TakeTarget } else { ReversalConflicts::LeaveAlone }
 }
 
-async fn restore(call: Call<Nothing, RestoreBody>) -> Result<FileRestoreReport, Problem> {
+async fn restore(call: Call<NoFields, RestoreBody>) -> Result<FileRestoreReport, Problem> {
     let RestoreBody { from, paths, force, dry_run } = &call.body;
     let from = read_point(from)?;
     if paths.is_empty() {
@@ -187,7 +187,7 @@ async fn restore(call: Call<Nothing, RestoreBody>) -> Result<FileRestoreReport, 
     Ok(call.runtime().restore_with(view.session_id(), from, paths, options).await?)
 }
 
-async fn fork(call: Call<Nothing, ForkBody>) -> Result<ForkReport, Problem> {
+async fn fork(call: Call<NoFields, ForkBody>) -> Result<ForkReport, Problem> {
     let ForkBody { at, directory, isolated } = &call.body;
     let at = at.as_deref().map_or(Ok(PointSpec::Head), read_point)?;
     let view = call.view().await?;
@@ -214,7 +214,7 @@ async fn fork(call: Call<Nothing, ForkBody>) -> Result<ForkReport, Problem> {
     Ok(call.runtime().fork_with(view.session_id(), at, options).await?)
 }
 
-async fn apply(call: Call<Nothing, ApplyBody>) -> Result<ApplyReport, Problem> {
+async fn apply(call: Call<NoFields, ApplyBody>) -> Result<ApplyReport, Problem> {
     let ApplyBody { paths, conflicts, undo, dry_run } = &call.body;
     let resolution = match conflicts.as_deref() {
         None | Some("list") => ConflictResolution::List,

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::problem::Problem;
-use crate::table::{Call, Nothing, Route};
+use crate::table::{Call, NoFields, Route};
 use crate::upload::UploadedFile;
 
 /// A value that is removed.
@@ -63,7 +63,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn redact(call: Call<Nothing, RedactBody>) -> Result<SessionRedaction, Problem> {
+async fn redact(call: Call<NoFields, RedactBody>) -> Result<SessionRedaction, Problem> {
     let value = SensitiveValue::new(&call.body.value)?;
     let done = call.runtime().redact(call.session().await?, value, mode(call.body.dry_run)).await;
     // Views hold what was recorded, also if only a part of it could be removed.
@@ -71,7 +71,7 @@ async fn redact(call: Call<Nothing, RedactBody>) -> Result<SessionRedaction, Pro
     Ok(done?)
 }
 
-async fn remove(call: Call<RemoveQuery, Nothing>) -> Result<SessionRemoval, Problem> {
+async fn remove(call: Call<RemoveQuery, NoFields>) -> Result<SessionRemoval, Problem> {
     let RemoveQuery { with_forks, dry_run } = call.query;
     let forks = if with_forks { ForkRemoval::Include } else { ForkRemoval::Refuse };
     let options = RemoveOptions { forks, mode: mode(dry_run) };

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::agents::{AgentChoice, RunnableAgent};
 use crate::problem::Problem;
-use crate::table::{Call, Nothing, Route};
+use crate::table::{Call, NoFields, Route};
 
 /// The name of the provider whose models are files of this machine.
 const SCRIPTED: &str = "scripted:";
@@ -106,7 +106,7 @@ pub(super) fn routes() -> Vec<Route> {
             post("/api/v1/sessions/{session}/cancel"),
             "End the open evaluation",
             StatusCode::OK,
-            |call: Call<Nothing, Nothing>| async move {
+            |call: Call<NoFields, NoFields>| async move {
                 Ok::<SentItem, Problem>(call.runtime().cancel(call.session().await?).await?)
             },
         ),
@@ -114,14 +114,14 @@ pub(super) fn routes() -> Vec<Route> {
             post("/api/v1/sessions/{session}/pause"),
             "Pause the open evaluation",
             StatusCode::OK,
-            |call: Call<Nothing, Nothing>| async move {
+            |call: Call<NoFields, NoFields>| async move {
                 Ok::<SentItem, Problem>(call.runtime().pause(call.session().await?).await?)
             },
         ),
     ]
 }
 
-async fn start(call: Call<Nothing, NewSession>) -> Result<StartedRun, Problem> {
+async fn start(call: Call<NoFields, NewSession>) -> Result<StartedRun, Problem> {
     let NewSession { mission, agent, model, directory, mode, isolated, tags, session } = &call.body;
     if model.as_ref().is_some_and(|model| model.starts_with(SCRIPTED)) {
         return Err(Problem::beyond("a model that is a file of this machine is not chosen over HTTP"));
@@ -144,14 +144,14 @@ async fn start(call: Call<Nothing, NewSession>) -> Result<StartedRun, Problem> {
     Ok(follow(&call, run))
 }
 
-async fn ask(call: Call<Nothing, TextBody>) -> Result<StartedRun, Problem> {
-    let (session, agent) = recorded(&call).await?;
+async fn ask(call: Call<NoFields, TextBody>) -> Result<StartedRun, Problem> {
+    let (session, agent) = build_recorded(&call).await?;
     let mission = mission_of(&agent, &call.body.text)?;
     Ok(follow(&call, call.runtime().ask(session, &agent.built.agent, mission).await?))
 }
 
-async fn resume(call: Call<Nothing, ResumeBody>) -> Result<StartedRun, Problem> {
-    let (session, agent) = recorded(&call).await?;
+async fn resume(call: Call<NoFields, ResumeBody>) -> Result<StartedRun, Problem> {
+    let (session, agent) = build_recorded(&call).await?;
     let ResumeBody { message, accept, files, budget } = &call.body;
     let drift = match files.as_deref() {
         None => None,
@@ -171,7 +171,7 @@ async fn resume(call: Call<Nothing, ResumeBody>) -> Result<StartedRun, Problem> 
     Ok(follow(&call, run))
 }
 
-async fn send(call: Call<Nothing, TextBody>) -> Result<SentItem, Problem> {
+async fn send(call: Call<NoFields, TextBody>) -> Result<SentItem, Problem> {
     if call.body.text.trim().is_empty() {
         return Err(Problem::invalid("the message is empty"));
     }
@@ -179,7 +179,7 @@ async fn send(call: Call<Nothing, TextBody>) -> Result<SentItem, Problem> {
 }
 
 /// Builds the agent of a recorded session, unless it may do too much.
-async fn recorded<B>(call: &Call<Nothing, B>) -> Result<(SessionId, RunnableAgent), Problem> {
+async fn build_recorded<B>(call: &Call<NoFields, B>) -> Result<(SessionId, RunnableAgent), Problem> {
     let session = call.session().await?;
     let agent = call.state.options.agents.recorded(session).await?;
     call.state.rights.check_agent(&agent)?;
@@ -193,7 +193,7 @@ fn mission_of(agent: &RunnableAgent, text: &str) -> Result<String, Problem> {
     Ok(agent.built.mission(text)?)
 }
 
-fn follow<B>(call: &Call<Nothing, B>, run: Run) -> StartedRun {
+fn follow<B>(call: &Call<NoFields, B>, run: Run) -> StartedRun {
     let session = run.session();
     call.state.runs.follow(call.runtime(), run);
     StartedRun { v: Version, session }

@@ -15,7 +15,7 @@ use tokio::fs::File;
 use tokio::io::AsyncReadExt as _;
 
 use crate::problem::Problem;
-use crate::table::{Answer, Call, Nothing, Route};
+use crate::table::{Answer, Call, NoFields, Route};
 
 /// The type of all files: no browser shows or runs them.
 const BYTES: &str = "application/octet-stream";
@@ -89,7 +89,7 @@ fn pieces(file: File, directory: TempDir) -> impl futures_util::Stream<Item = st
     })
 }
 
-async fn media(call: Call<Nothing>) -> Result<Response, Problem> {
+async fn media(call: Call<NoFields>) -> Result<Response, Problem> {
     let work = call.state.reading.clone();
     let bytes = work.run(async move {
         let object: ObjectId = call

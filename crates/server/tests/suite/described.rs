@@ -47,6 +47,11 @@ fn the_description_is_whole() {
             assert!(parameters.iter().any(|parameter| parameter["name"] == part), "{method} {path}");
         }
     }
+    // What a body has to have, and what an answer always has.
+    let schemas = &description["components"]["schemas"];
+    assert_eq!(schemas["NewSession"]["required"], json!(["mission"]));
+    assert_eq!(schemas["StepBody"]["required"], Value::Null);
+    assert!(schemas["CallsPage"]["required"].as_array().unwrap().contains(&json!("next")));
     // Every reference leads to a schema.
     let text = description.to_string();
     for reference in text.split("\"$ref\":\"#").skip(1) {

@@ -390,7 +390,7 @@ pub struct ParentSession {
     pub session: SessionId,
     /// Where a fork begins.
     pub position: Option<Position>,
-    /// The call that a sub-agent works for.
+    /// The call of a sub-agent.
     pub call: Option<CallId>,
 }
 
@@ -408,7 +408,7 @@ pub struct ForkEntry {
 pub struct SubAgentEntry {
     /// Its session.
     pub session: SessionId,
-    /// The call that it works for.
+    /// Its call.
     pub call: CallId,
     /// The record that starts the call.
     pub started: Point,

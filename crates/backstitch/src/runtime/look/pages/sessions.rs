@@ -85,7 +85,7 @@ impl Runtime {
     /// Reports a session without its lists.
     pub async fn overview(&self, view: &JournalView) -> Result<SessionOverview, RuntimeError> {
         let session = view.session_id();
-        let one = self.indexed(session).await?;
+        let one = self.find_indexed(session).await?;
         let holder = self.store.store.holder(session).await?;
         let has_waiting = one.is_some_and(|one| one.has_waiting);
         // The view may be newer than the index.
@@ -104,7 +104,7 @@ impl Runtime {
     }
 
     /// Finds a session in the index.
-    async fn indexed(&self, session: SessionId) -> Result<Option<IndexedSession>, RuntimeError> {
+    async fn find_indexed(&self, session: SessionId) -> Result<Option<IndexedSession>, RuntimeError> {
         let query = SessionQuery::new().with_sessions(vec![session]).with_limit(1);
         Ok(self.store.store.query(query).await?.sessions.pop())
     }
