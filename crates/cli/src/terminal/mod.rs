@@ -60,7 +60,7 @@ pub(crate) use pager::Pager;
 pub(crate) use redraw::RedrawnLines;
 pub(crate) use style::{ColorChoice, Role, Text};
 pub(crate) use table::Table;
-pub(crate) use wrap::{hanging, wrapped};
+pub(crate) use wrap::{hanging, wrapped, wrapped_within};
 
 use clap::builder::StyledStr;
 use markdown::Look;

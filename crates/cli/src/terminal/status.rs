@@ -1,7 +1,7 @@
 //! The status line: a line that moves while the command works.
 //!
 //! It is drawn on standard error where that is a terminal that can erase a line, and is erased before anything else is printed. So it is never part of what
-//! stays on the screen, and never in a pipe. Nothing is drawn for screen readers, and while a person is asked something.
+//! stays on the screen, and never in a pipe. Nothing is drawn for screen readers, while a person is asked something, and in the place of what a person types.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -82,7 +82,7 @@ impl Drop for QuestionGuard {
 /// Draws the status line, in the place of the one before. An output that is stopped does not block this.
 pub(crate) fn draw(text: &Text) {
     let Ok(mut state) = STATE.try_lock() else { return };
-    if state.works == 0 || state.questions > 0 || state.writers > 0 {
+    if state.works == 0 || state.questions > 0 || state.writers > 0 || super::draft::is_drawn() {
         return;
     }
     // A line that fills the last column would wrap.

@@ -194,7 +194,23 @@ pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     paragraphs.map(|line| line.text()).collect()
 }
 
-/// Breaks a line of prose into lines that fit into the columns. A command between backticks stays whole if a line has room for it. The second column of
+/// Breaks a text into lines that fit into the columns, also inside of words that are wider. For texts in a column, which a long word would leave.
+pub(crate) fn wrapped_within(text: &str, columns: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for line in wrapped(text, columns) {
+        let mut part = String::new();
+        for grapheme in line.graphemes(true) {
+            if width(&part) + width(grapheme) > columns && !part.is_empty() {
+                lines.push(std::mem::take(&mut part));
+            }
+            part.push_str(grapheme);
+        }
+        lines.push(part);
+    }
+    lines
+}
+
+/// Breaks a line of prose into lines that fit into the columns. A command between backticks stays whole. The second column of
 /// a list, which stands behind two spaces, stays a column.
 pub(super) fn wrapped_text(text: &Text, columns: usize) -> Vec<Text> {
     let plain = text.text();
@@ -214,7 +230,7 @@ pub(super) fn wrapped_text(text: &Text, columns: usize) -> Vec<Text> {
             wrapper.push(role, before);
             code.clear();
             code.extend(["`", inner, "`"]);
-            wrapper.push_whole(role, &code);
+            wrapper.push_unit(role, &code, width(&code));
             rest = after;
         }
         wrapper.push(role, rest);

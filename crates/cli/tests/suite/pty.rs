@@ -262,7 +262,11 @@ fn read(mut terminal: &pty_process::blocking::Pty, display: &(Mutex<Display>, Co
 fn count(shown: &str, text: &str) -> usize {
     let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let exact = shown.matches(text).count();
-    if exact == 0 && text.contains(' ') { flat(shown).matches(&flat(text)).count() } else { exact }
+    if exact == 0 && text.contains(' ') && !text.contains('\n') {
+        flat(shown).matches(&flat(text)).count()
+    } else {
+        exact
+    }
 }
 
 /// The scrollback and the screen, with wrapped rows as one line and without spaces at the ends of lines.

@@ -59,7 +59,7 @@ fn no_command_prints_what_steers_a_terminal() {
     };
     let mission = format!("Do {NASTY}");
     let printed = run(&["run", &mission, "--model", &model]);
-    assert!(printed.contains("Done. \\u001b]0;title"), "{printed}");
+    assert!(printed.contains("Done.\n\\u001b]0;title"), "a long word has a line of its own: {printed}");
     let session = stage.json(&["ls"])["session"].as_str().unwrap().to_owned();
     for json in [&[][..], &["--json"]] {
         let commands: [&[&str]; 22] = [

@@ -10,7 +10,7 @@ use backstitch::time::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::super::waiting::call_text;
-use crate::terminal::{self, Role, Text, columns, wrapped};
+use crate::terminal::{self, Role, Text, columns, wrapped_within};
 
 /// The fewest columns that a text is wrapped to.
 const LEAST_ROOM: usize = 20;
@@ -82,7 +82,7 @@ impl Lines {
         if !self.is_terminal {
             return vec![text.to_owned()];
         }
-        let lines = wrapped(text, columns().saturating_sub(indent).max(LEAST_ROOM));
+        let lines = wrapped_within(text, columns().saturating_sub(indent).max(LEAST_ROOM));
         if lines.is_empty() { vec![String::new()] } else { lines }
     }
 }

@@ -73,7 +73,7 @@ impl LineKind {
         match self {
             Self::Blank | Self::Indented => true,
             _ if indentation(line) >= INSIDE => true,
-            Self::Text => !chunk.ends_with("\n\n"),
+            Self::Text => chunk.lines().next_back().is_some_and(|last| !last.trim().is_empty()),
             _ => false,
         }
     }

@@ -148,7 +148,10 @@ impl MarkdownStream {
             }
             return;
         }
-        self.finish_block(out);
+        // Without a block, what was printed is the beginning of this line.
+        if !self.chunk.is_empty() {
+            self.finish_block(out);
+        }
         self.start_block(line, out);
     }
 
@@ -206,6 +209,7 @@ impl MarkdownStream {
                 self.number = rendered.number;
             }
             self.print_block(&rendered.lines, true, out);
+            self.has_gap |= is_blank_at_end(&self.chunk);
         } else if self.continued.is_some() && std::mem::take(&mut self.is_inside_line) {
             out.push('\n');
         }
@@ -226,7 +230,7 @@ impl MarkdownStream {
             if !is_certain(&self.line) {
                 return;
             }
-            if !self.can_continue(&self.line) {
+            if !self.chunk.is_empty() && !self.can_continue(&self.line) {
                 self.finish_block(out);
             }
         }
@@ -263,12 +267,13 @@ impl MarkdownStream {
                 self.is_inside_line = true;
                 continue;
             }
-            if !self.can_continue(&head) {
+            if !self.chunk.is_empty() && !self.can_continue(&head) {
                 self.finish_block(out);
-                if matches!(LineKind::of(&head), LineKind::Table | LineKind::Fence(_)) {
-                    self.line.insert_str(0, &head);
-                    return;
-                }
+            }
+            let is_new = self.chunk.is_empty() && self.continued.is_none();
+            if is_new && matches!(LineKind::of(&head), LineKind::Table | LineKind::Fence(_)) {
+                self.line.insert_str(0, &head);
+                return;
             }
             let head = without_definition(&head).into_owned();
             let rendered = self.render(&head, true);
@@ -355,6 +360,11 @@ impl MarkdownStream {
         }
         self.has_output = true;
     }
+}
+
+/// Whether the last line of a block is empty.
+fn is_blank_at_end(chunk: &str) -> bool {
+    chunk.lines().next_back().is_some_and(|last| last.trim().is_empty())
 }
 
 /// Returns a line with a backslash before what would be the definition of a reference.

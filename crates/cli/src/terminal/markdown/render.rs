@@ -17,6 +17,9 @@ use super::mark::{is_without_marks, open_mark, options, with_short_marks};
 /// The most columns of a rule.
 const LONGEST_RULE: usize = 40;
 
+/// Spaces before code that has no fence.
+const CODE_INDENT: usize = 4;
+
 /// A paragraph whose beginning is printed already.
 #[derive(Debug, Clone)]
 pub(super) struct Continuation {
@@ -102,8 +105,8 @@ struct Renderer<'a> {
     containers: Vec<Container>,
     lists: Vec<List>,
     roles: Vec<Role>,
-    /// The language and the text of a code block that is open.
-    code: Option<(String, String)>,
+    /// The language and the text of a code block that is open. Code without a fence has no language.
+    code: Option<(Option<String>, String)>,
     grid: Option<Grid>,
     /// The addresses of the links that are open, and their texts.
     links: Vec<(String, String)>,
@@ -212,8 +215,8 @@ impl<'a> Renderer<'a> {
             Tag::CodeBlock(kind) => {
                 self.begin_block(range.start);
                 let language = match kind {
-                    CodeBlockKind::Fenced(language) => language.to_string(),
-                    CodeBlockKind::Indented => String::new(),
+                    CodeBlockKind::Fenced(language) => Some(language.to_string()),
+                    CodeBlockKind::Indented => None,
                 };
                 self.code = Some((language, String::new()));
             }
@@ -452,15 +455,14 @@ impl<'a> Renderer<'a> {
     fn end_code(&mut self, range: &Range<usize>) {
         let Some((language, code)) = self.code.take() else { return };
         let source = self.source.get(range.clone()).unwrap_or_default();
-        let is_fenced = source.trim_start().starts_with(['`', '~']);
         let (_, last) = source.trim_end().rsplit_once('\n').unwrap_or_default();
         let marks = last.trim_start_matches([' ', '>']);
         let is_closed = marks.len() >= 3 && marks.trim_start_matches(['`', '~']).is_empty();
-        let is_open = self.is_at_end(range) && !(is_fenced && is_closed);
-        let mut highlighter = Highlighter::new(&language);
+        let is_open = self.is_at_end(range) && !(language.is_some() && is_closed);
+        let mut highlighter = Highlighter::new(language.as_deref().unwrap_or_default());
         let mut lines = Vec::new();
-        if is_fenced {
-            lines.push(opening_line(&language, self.setting.look));
+        if let Some(language) = language.as_deref().filter(|_| !is_open || source.contains('\n')) {
+            lines.push(opening_line(language, self.setting.look));
         }
         let complete = match code.rsplit_once('\n') {
             Some((complete, _)) if is_open => complete,
@@ -468,9 +470,11 @@ impl<'a> Renderer<'a> {
             _ => code.strip_suffix('\n').unwrap_or(&code),
         };
         if !complete.is_empty() || !(is_open || code.is_empty()) {
-            lines.extend(complete.split('\n').map(|line| highlighter.line(line)));
+            let indent = if language.is_some() { 0 } else { CODE_INDENT };
+            let line = |line: &str| Text::new().spaces(indent).join(highlighter.line(line));
+            lines.extend(complete.split('\n').map(line));
         }
-        if is_fenced && !is_open {
+        if language.is_some() && !is_open {
             lines.push(closing_line(self.setting.look));
         }
         for line in lines {

@@ -30,17 +30,24 @@ fn a_long_word_has_a_line_of_its_own() {
 fn wide_characters_are_words_of_their_own() {
     assert_eq!(wrapped("漢字漢字漢", 8), ["漢字漢字", "漢"]);
     assert_eq!(wrapped("漢字漢字。漢", 8), ["漢字漢", "字。漢"]);
-    assert_eq!(wrapped("abc「漢字」abc", 8), ["abc", "「漢字」", "abc"]);
+    assert_eq!(wrapped("abc「漢字」abc", 8), ["abc「漢", "字」abc"]);
 }
 
 #[test]
 fn commands_stay_whole_and_columns_stay_columns() {
     assert_eq!(wrapped("try `git log` now", 12), ["try", "`git log`", "now"]);
-    assert_eq!(wrapped("try `git log --all --oneline`", 12), ["try `git log", "--all", "--oneline`"]);
+    assert_eq!(wrapped("try `git log --all` now", 12), ["try", "`git log --all`", "now"]);
     assert_eq!(wrapped("/help  list the commands", 16), ["/help  list the", "       commands"]);
 }
 
 proptest! {
+    #[test]
+    fn lines_within_columns_always_fit(text in foreign(), columns in 8_usize..50) {
+        let lines = wrapped_within(&text, columns);
+        prop_assert!(lines.iter().all(|line| width(line) <= columns), "{:?}", lines);
+        prop_assert_eq!(visible(&lines.concat()), visible(&safe(&text)));
+    }
+
     #[test]
     fn lines_fit_or_have_one_word_and_control_nothing(text in foreign(), columns in 8_usize..50) {
         for line in wrapped(&text, columns) {
