@@ -138,6 +138,7 @@ pub(super) const ROWS: &[Row] = &[
     without_store("config set", "config set model scripted:x", "").wrong("model"),
     without_store("config unset", "config unset model", "").wrong(""),
     without_store("trust", "trust --list", "nothing is trusted").wrong("--list --revoke"),
+    without_store("commands", "commands", "there are no commands"),
     without_store("init", "init {new}", "wrote").wrong("--project --user"),
     without_store("doctor", "doctor", "version").damaged(1, "broken"),
     without_store("explain", "explain", "session_not_found").wrong("nonsense"),
