@@ -93,16 +93,16 @@ pub(crate) fn draw(text: &Text) {
 }
 
 /// A thread that prints: the status line is erased before, and not drawn meanwhile.
-pub(super) struct Printing(());
+pub(super) struct PrintGuard(());
 
-pub(super) fn print() -> Printing {
+pub(super) fn print() -> PrintGuard {
     let mut state = state();
     state.writers += 1;
     state.erase();
-    Printing(())
+    PrintGuard(())
 }
 
-impl Drop for Printing {
+impl Drop for PrintGuard {
     fn drop(&mut self) {
         let mut state = state();
         state.writers = state.writers.saturating_sub(1);

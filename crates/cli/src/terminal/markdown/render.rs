@@ -159,7 +159,7 @@ impl<'a> Renderer<'a> {
                     }
                 }
             }
-            Event::InlineHtml(html) => self.push(self.role(), &html, false),
+            Event::InlineHtml(html) => self.push(self.role(), &html.replace('\n', " "), false),
             Event::SoftBreak | Event::HardBreak => match (&mut self.wrapper, &self.grid) {
                 (Some(wrapper), None) => wrapper.break_line(),
                 _ => self.push(Role::Plain, " ", false),
@@ -250,11 +250,13 @@ impl<'a> Renderer<'a> {
             }
             Tag::Emphasis => self.start_emphasis(Role::Italic, "*"),
             Tag::Strong => self.start_emphasis(Role::Emphasis, "**"),
-            Tag::Link { dest_url, .. } => {
+            Tag::Link { dest_url, title, .. } => {
                 self.roles.push(Role::Link);
-                self.links.push((dest_url.to_string(), String::new()));
+                self.links.push((address_of(&dest_url, &title), String::new()));
             }
-            Tag::Image { dest_url, .. } => self.links.push((dest_url.to_string(), String::new())),
+            Tag::Image { dest_url, title, .. } => {
+                self.links.push((address_of(&dest_url, &title), String::new()));
+            }
             _ => {}
         }
     }
@@ -500,6 +502,12 @@ impl<'a> Renderer<'a> {
         }
         self.block
     }
+}
+
+/// The address of a link, with its title.
+fn address_of(address: &str, title: &str) -> String {
+    let title = title.replace('\n', " ");
+    if title.is_empty() { address.to_owned() } else { format!("{address} \"{title}\"") }
 }
 
 /// Whether the end of a block could only be that of the source.
