@@ -39,6 +39,12 @@ impl Fork {
         if points.next().is_some() {
             return usage::refuse("a fork has one point: the first of two words has to be a session");
         }
+        if session.is_none() && point != PointSpec::Head && !common.can_ask() {
+            // A short id of a script must not be taken for a point.
+            return usage::refuse(
+                "name the session to fork; only on a terminal, the latest one is the default",
+            );
+        }
         let (place, session) = OpenStore::with_session(common, session.as_deref()).await?;
         let view = place.view(session).await?;
         // The name of a new directory is not known yet: only sessions around it are in its way.

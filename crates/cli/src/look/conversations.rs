@@ -91,7 +91,7 @@ impl PastConversation {
     }
 
     /// Returns the text that a filter looks for its words in.
-    pub(crate) fn searched(&self) -> String {
+    pub(crate) fn search_text(&self) -> String {
         let directory = self.directory().map(Path::to_string_lossy).unwrap_or_default();
         let name = self.session.name.as_deref().unwrap_or_default();
         let (id, mission) = (short(self.session.session), &self.session.mission);

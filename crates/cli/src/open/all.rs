@@ -58,6 +58,16 @@ impl ProjectStore {
         Common { store: Some(self.address.clone()), ..common.clone() }
     }
 
+    /// Returns the options for hints about sessions of this store, which name it unless a command here uses it anyway.
+    pub(crate) fn hint_options(&self, common: &Common) -> Common {
+        let here = std::env::current_dir().ok();
+        let own = here.and_then(|here| trusted::known_store(common, &here));
+        match own.is_some_and(|own| own.path() == self.address.path()) {
+            true => common.clone(),
+            false => self.options(common),
+        }
+    }
+
     /// Prints the heading of the store for people, where there may be several.
     pub(crate) fn print_heading(&self, common: &Common) {
         if common.json {

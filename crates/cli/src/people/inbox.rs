@@ -65,7 +65,7 @@ async fn show_store(common: &Common, store: &ProjectStore) -> anyhow::Result<usi
     if pending.is_empty() {
         return Ok(0);
     }
-    let common = &common.naming(&store.address);
+    let common = &store.hint_options(common);
     store.print_heading(common);
     for one in &pending {
         if common.json {
@@ -107,14 +107,14 @@ async fn show(
 fn commands(common: &Common, pending: &PendingSession) -> Vec<String> {
     let root = short(pending.session.session);
     let mut commands: Vec<String> =
-        pending.decisions.iter().flat_map(|decision| deciding(common, &root, decision)).collect();
+        pending.decisions.iter().flat_map(|decision| deciding_commands(common, &root, decision)).collect();
     if commands.is_empty() || pending.session.status == IndexedStatus::Paused {
         commands.push(common.hint(format_args!("resume {root}")));
     }
     commands
 }
 
-fn deciding(common: &Common, root: &str, decision: &PendingDecision) -> Vec<String> {
+fn deciding_commands(common: &Common, root: &str, decision: &PendingDecision) -> Vec<String> {
     let id = short(decision.session);
     let Some(call) = decision.call.map(short) else {
         return match decision.reason {

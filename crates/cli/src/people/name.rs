@@ -27,7 +27,7 @@ impl Name {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let (place, session) = OpenStore::with_session(common, Some(&self.session)).await?;
         let named = place.runtime.name_session(session, self.name.as_ref()).await;
-        let named = named.map_err(|error| refused(common, error))?;
+        let named = named.map_err(|error| name_refusal(common, error))?;
         let line = match &named.name {
             Some(name) => format!("session {} has the name {name}", short(session)),
             None => format!("session {} has no name", short(session)),
@@ -37,7 +37,7 @@ impl Name {
 }
 
 /// Adds the command that frees a name to an error about one that is taken.
-pub(crate) fn refused(common: &Common, error: NameError) -> anyhow::Error {
+pub(crate) fn name_refusal(common: &Common, error: NameError) -> anyhow::Error {
     match error {
         NameError::Runtime(error) => error.into(),
         NameError::Taken { session, .. } => {

@@ -93,17 +93,17 @@ impl Picker {
     }
 
     /// Returns the conversations with all words of the filter.
-    fn found(&self) -> Vec<&PastConversation> {
+    fn candidates(&self) -> Vec<&PastConversation> {
         let words: Vec<String> = self.filter.split_whitespace().map(str::to_lowercase).collect();
         let is_found = |one: &&PastConversation| {
-            let searched = one.searched();
+            let searched = one.search_text();
             words.iter().all(|word| searched.contains(word))
         };
         self.all.iter().filter(is_found).collect()
     }
 
     fn press(&mut self, key: Key) -> PickerStep {
-        let last = self.found().len().saturating_sub(1);
+        let last = self.candidates().len().saturating_sub(1);
         match key {
             Key::Up => self.cursor = self.cursor.saturating_sub(1),
             Key::Down => self.cursor = (self.cursor + 1).min(last),
@@ -123,7 +123,7 @@ impl Picker {
             }
             Key::Tab if !self.is_of_all_projects => return PickerStep::AllProjects,
             Key::Enter => {
-                if let Some(chosen) = self.found().get(self.cursor) {
+                if let Some(chosen) = self.candidates().get(self.cursor) {
                     return PickerStep::Chosen(Box::new((*chosen).clone()));
                 }
             }
@@ -135,7 +135,7 @@ impl Picker {
 
     /// Returns the lines to draw, with at most so many conversations.
     fn lines(&self, most: usize) -> Vec<Text> {
-        let (found, now) = (self.found(), conversations::now());
+        let (found, now) = (self.candidates(), conversations::now());
         let first = (self.cursor + 1).saturating_sub(most);
         let heading = Text::new().add(Role::Heading, &self.heading).plain(" ");
         let mut lines = vec![heading.plain(&self.filter).add(Role::Dim, "_")];
@@ -183,7 +183,7 @@ mod tests {
     }
 
     fn missions(picker: &Picker) -> Vec<&str> {
-        picker.found().iter().map(|one| &*one.session.mission).collect()
+        picker.candidates().iter().map(|one| &*one.session.mission).collect()
     }
 
     #[test]

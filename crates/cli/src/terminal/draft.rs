@@ -52,6 +52,11 @@ pub(crate) fn erase() {
     }
 }
 
+/// Whether a draft is on the screen. The status line leaves it there.
+pub(super) fn is_drawn() -> bool {
+    IS_DRAWN.load(Ordering::SeqCst)
+}
+
 /// Prepares the terminal for drafts, or ends that.
 pub(crate) fn mark_pastes(marks: bool) {
     print(if marks { MARK_PASTES } else { DO_NOT_MARK_PASTES });

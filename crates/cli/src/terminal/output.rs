@@ -5,7 +5,7 @@
 
 use std::io::{self, Write as _};
 
-use super::{draft, {pager}, status};
+use super::{draft, pager, status};
 
 /// Exit code that a shell reports for a program that SIGPIPE ended.
 const BROKEN_PIPE: i32 = 141;

@@ -295,11 +295,13 @@ fn commands_take_the_latest_session() {
     assert!(stage.run(&["diff", "turn:1", "head", "start"]).called_wrongly().contains("two points"));
     assert_eq!(stage.run(&["request", "--json"]).code, Some(0));
     assert_eq!(stage.run(&["request", "1", "--json"]).code, Some(0));
-    let forked = stage.run(&["fork"]);
-    assert_eq!(forked.code, Some(0), "{forked:?}");
+    assert_eq!(stage.run(&["fork"]).code, Some(0));
+    assert_eq!(stage.run(&["fork", &sessions(&stage)[0], "turn:1"]).code, Some(0));
     assert!(stage.run(&["ls"]).worked().contains("new"), "a fork that nobody has driven");
     // What changes something without a question needs a name where nobody is there.
-    for arguments in [&["approve"][..], &["deny", "--all"], &["rewind"], &["rewind", "turn:1"]] {
+    for arguments in
+        [&["approve"][..], &["deny", "--all"], &["rewind"], &["rewind", "turn:1"], &["fork", "turn:1"]]
+    {
         let refused = stage.run(arguments).called_wrongly();
         assert!(refused.contains("only on a terminal"), "{arguments:?}: {refused}");
     }

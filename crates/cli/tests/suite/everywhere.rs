@@ -45,7 +45,7 @@ fn all_stores_are_checked_cleaned_queried_and_measured() {
     assert_eq!(lines(&stage.run(&["gc", "--all", "--dry-run", "--json"]).worked_quietly()).len(), 2);
     let rows =
         lines(&stage.run(&["query", "SELECT mission FROM sessions", "--all", "--json"]).worked_quietly());
-    let missions: Vec<&Value> = rows.iter().map(|row| &row["mission"]).collect();
+    let missions: Vec<&Value> = rows.iter().map(|row| &row["row"]["mission"]).collect();
     assert!(
         missions.contains(&&json!("Mend the coat")) && missions.contains(&&json!("Sew a hat")),
         "{rows:?}"
@@ -98,9 +98,8 @@ fn a_value_is_removed_from_all_sessions_of_all_projects() {
     );
     let all = redact(&["redact", "--all"]);
     assert_eq!(all.code, Some(0), "{all:?}");
-    let find =
-        Command::new("grep").args(["-r", "tailors-secret"]).arg(stage.path("state")).arg(stage.path("store"));
-    let mut find = find;
+    let mut find = Command::new("grep");
+    find.args(["-r", "tailors-secret"]).arg(stage.path("state")).arg(stage.path("store"));
     assert_eq!(find.output().unwrap().status.code(), Some(1), "nothing is found: {:?}", find.output());
     assert!(redact(&["redact"]).code == Some(2), "a session or `--all` is needed");
 }

@@ -112,7 +112,7 @@ fn what_is_typed_before_a_question_does_not_answer_it() {
     terminal.send("y");
     terminal.wait_for_screen("next> y");
     terminal.wait_for("allow it? [y/n");
-    terminal.send(&format!("n{ENTER}"));
+    terminal.send(&format!("n no{ENTER}"));
     terminal.wait_for("Not done.");
     assert_eq!(stage.file("approved"), None);
     wait_until("the prompt", || terminal.screen().trim_end().ends_with("> y"));
@@ -187,7 +187,7 @@ fn the_prompt_is_drawn_again_after_the_process_was_stopped() {
     terminal.send("\u{1a}");
     terminal.wait_for_screen("STOPPED");
     terminal.send(ENTER);
-    wait_until("the prompt", || terminal.screen().trim_end().ends_with("\n> Cou"));
+    wait_until("the prompt", || terminal.screen().trim_end().ends_with("> Cou"));
     terminal.send(&format!("nt{ENTER}"));
     terminal.wait_for("One.");
     prompt(&terminal);

@@ -117,7 +117,8 @@ fn each_project_has_a_store_of_its_own_outside_of_it() {
         "without a repository, the nearest directory that has one"
     );
     let nowhere = user.project("nowhere");
-    let refused = user.run(&nowhere, &["ls"]).failed();
+    assert!(user.run(&nowhere, &["ls"]).worked().contains("there are no sessions yet"));
+    let refused = user.run(&nowhere, &["log"]).failed();
     assert!(refused.contains("--store") && refused.contains("ls --all"), "{refused}");
 
     let all = user.sessions(&nowhere, &["--all"]);

@@ -30,7 +30,7 @@ use crate::open::definition::{
 };
 use crate::open::guarded::refuse_to_drive;
 use crate::open::{OpenStore, Signals, day_budget, ensure_idle, short};
-use crate::people::name::refused;
+use crate::people::name::name_refusal;
 use crate::terminal::{self, Role, Text};
 use crate::trust::addresses;
 use crate::work::drive::with_rules;
@@ -132,17 +132,17 @@ impl Conversation {
 
     /// Returns what was typed while the agent worked, once.
     pub(super) fn take_typed(&self) -> TypedAhead {
-        std::mem::take(&mut *self.typed())
+        std::mem::take(&mut *self.typed_ahead())
     }
 
     /// Returns the first line, and keeps the others for later.
     pub(super) fn queue_again(&self, mut lines: VecDeque<String>) -> Option<String> {
         let first = lines.pop_front();
-        self.typed().lines = lines;
+        self.typed_ahead().lines = lines;
         first
     }
 
-    pub(super) fn typed(&self) -> MutexGuard<'_, TypedAhead> {
+    pub(super) fn typed_ahead(&self) -> MutexGuard<'_, TypedAhead> {
         self.typed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -151,7 +151,11 @@ impl Conversation {
     }
 
     /// Continues another conversation in place of this one, which has not begun. Errors are printed.
-    pub(super) async fn take_up(&mut self, past: Option<PastConversation>, prompt: &mut Prompt) -> Flow {
+    pub(super) async fn continue_past(
+        &mut self,
+        past: Option<PastConversation>,
+        prompt: &mut Prompt,
+    ) -> Flow {
         let Some(past) = past else {
             eprintln!("nothing here waits to be continued; `backstitch chat --pick` lists all conversations");
             return Flow::Continue;
@@ -170,7 +174,7 @@ impl Conversation {
     pub(super) async fn set_name(&mut self, name: SessionName) -> anyhow::Result<()> {
         if let (Some(place), Some(session)) = (&self.place, self.session) {
             let named = place.runtime.name_session(session, Some(&name)).await;
-            named.map_err(|error| refused(&self.common, error))?;
+            named.map_err(|error| name_refusal(&self.common, error))?;
         } else {
             self.name = Some(name);
         }
@@ -246,6 +250,8 @@ impl Conversation {
                 Some(command) => self.run_command(command).await,
                 None => {
                     let mission = self.mission_of(line, AttachScope::Person);
+                    #[cfg(feature = "mcp")]
+                    let mission = self.with_resources(mission, line).await;
                     self.send(mission).await
                 }
             },

@@ -12,6 +12,8 @@ mod overview;
 mod person_command;
 mod prompt;
 mod recap;
+#[cfg(feature = "mcp")]
+mod servers;
 mod slash;
 mod typing;
 mod watch;
@@ -130,7 +132,7 @@ impl Chat {
                     begin = text;
                     let past = std::mem::take(&mut open).into_iter().next();
                     let past = past.filter(|_| conversation.session.is_none());
-                    conversation.take_up(past, &mut prompt).await
+                    conversation.continue_past(past, &mut prompt).await
                 }
                 TypedLine::Interrupted if interrupted_before => Flow::Leave,
                 TypedLine::Interrupted => {

@@ -15,7 +15,7 @@ use backstitch::secrets::Secrets;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::process::Command;
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{Sender, channel};
 
 use super::conversation::{Conversation, Flow};
 use crate::keys;
@@ -137,7 +137,8 @@ async fn execute(command: &str, directory: PathBuf) -> anyhow::Result<PersonComm
         .kill_on_drop(true)
         .spawn()
         .with_context(|| format!("the command cannot be started in {}", directory.display()))?;
-    let (send, mut lines) = unbounded_channel();
+    // Bounded: a command that prints faster than the terminal shows has to wait.
+    let (send, mut lines) = channel(64);
     for stream in [child.stdout.take().map(Stream::Output), child.stderr.take().map(Stream::Errors)] {
         match stream {
             Some(Stream::Output(stream)) => drop(tokio::spawn(read_lines(stream, send.clone()))),
@@ -177,7 +178,7 @@ enum Stream {
 }
 
 /// Sends the lines of a stream. One that is too long is sent in parts, and bytes that are not text are replaced.
-async fn read_lines(stream: impl AsyncRead + Unpin, send: UnboundedSender<String>) {
+async fn read_lines(stream: impl AsyncRead + Unpin, send: Sender<String>) {
     let mut stream = BufReader::with_capacity(LONGEST_LINE, stream);
     loop {
         let Ok(bytes) = stream.fill_buf().await else { return };
@@ -187,7 +188,7 @@ async fn read_lines(stream: impl AsyncRead + Unpin, send: UnboundedSender<String
         let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1);
         let text = String::from_utf8_lossy(&bytes[..end]).into_owned();
         stream.consume(end);
-        if send.send(text).is_err() {
+        if send.send(text).await.is_err() {
             return;
         }
     }

@@ -87,7 +87,7 @@ impl LineBuffer {
 }
 
 /// Reads keys while the agent works, until it is dropped.
-pub(super) struct Typing {
+pub(super) struct TypingReader {
     buffer: LineBuffer,
     bytes: UnboundedReceiver<Vec<u8>>,
     is_over: Arc<AtomicBool>,
@@ -95,7 +95,7 @@ pub(super) struct Typing {
     before: Termios,
 }
 
-impl Typing {
+impl TypingReader {
     /// Starts to read, after a draft. `None` where the terminal cannot do that: then lines wait for the next prompt.
     pub(super) fn start(draft: String) -> Option<Self> {
         if !super::is_interactive() || !terminal::is_capable() {
@@ -154,7 +154,7 @@ impl Typing {
     }
 }
 
-impl Drop for Typing {
+impl Drop for TypingReader {
     fn drop(&mut self) {
         self.end();
     }

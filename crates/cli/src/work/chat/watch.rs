@@ -12,7 +12,7 @@ use backstitch::{ResumeOptions, Run, SessionOptions};
 use tokio::signal::unix::SignalKind;
 
 use super::conversation::{Conversation, Flow};
-use super::typing::{Typing, TypingStep};
+use super::typing::{TypingReader, TypingStep};
 use crate::open::Signals;
 use crate::people::in_place::{
     AskedCalls, Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, ask_while_driven,
@@ -81,7 +81,7 @@ impl Conversation {
     async fn watch(&self, screen: &Screen, run: Run, signals: &mut Signals) -> (DriveReport, Flow) {
         let (tick, mut run) = (screen.tick(), run.with_content());
         let (mut interrupts, mut flow) = (0, Flow::Continue);
-        let mut typing = Typing::start(std::mem::take(&mut self.typed().draft));
+        let mut typing = TypingReader::start(std::mem::take(&mut self.typed_ahead().draft));
         // The calls of an engine wait while it runs, so a person is asked meanwhile.
         let asks = self.built.agent.engine_name().is_some() && self.common.can_ask();
         let mut asked = AskedCalls::new();
@@ -92,11 +92,11 @@ impl Conversation {
                         screen.show(&self.common, run.session(), &event);
                         if asks && is_approval(&event) {
                             // What is typed from now on is an answer.
-                            let draft = typing.take().map(Typing::finish).unwrap_or_default();
+                            let draft = typing.take().map(TypingReader::finish).unwrap_or_default();
                             if !self.ask_meanwhile(screen, &mut asked, signals).await {
                                 run.pause();
                             }
-                            typing = Typing::start(draft);
+                            typing = TypingReader::start(draft);
                         }
                         typing.iter().for_each(|typing| typing.draw(screen.is_inside_line()));
                     }
@@ -135,7 +135,7 @@ impl Conversation {
         }
         let ended = run.outcome().await;
         if let Some(typing) = typing {
-            self.typed().draft = typing.finish();
+            self.typed_ahead().draft = typing.finish();
         }
         tick.abort();
         (DriveReport { ended, interrupted: interrupts > 0 }, flow)
@@ -154,11 +154,11 @@ impl Conversation {
         let queued = match (sent, is_for_prompt) {
             (Ok(()), false) => format!("queued: {shown} (the agent reads it at its next step)"),
             (Ok(()), true) => {
-                self.typed().lines.push_back(line);
+                self.typed_ahead().lines.push_back(line);
                 format!("queued: {shown} (after this turn)")
             }
             (Err(error), _) => {
-                self.typed().lines.push_back(line);
+                self.typed_ahead().lines.push_back(line);
                 format!("queued: {shown} (after this turn, because it cannot be sent now: {error})")
             }
         };
@@ -204,7 +204,7 @@ impl Conversation {
 }
 
 /// Returns what is typed next. Without a terminal that is nothing.
-async fn next_steps(typing: &mut Option<Typing>) -> Vec<TypingStep> {
+async fn next_steps(typing: &mut Option<TypingReader>) -> Vec<TypingStep> {
     match typing {
         Some(typing) => typing.next().await,
         None => std::future::pending().await,

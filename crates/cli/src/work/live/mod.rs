@@ -231,7 +231,7 @@ impl Screen {
 
     /// Whether a line of streamed text has not ended.
     pub(crate) fn is_inside_line(&self) -> bool {
-        self.state().inside_line
+        self.state().markdown.is_inside_line()
     }
 
     /// Ends a line of streamed text, before something else is printed.
