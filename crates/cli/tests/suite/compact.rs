@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::chat;
 use crate::model::{MODEL, Model, Said};
 use crate::pty::Pty;
-use crate::stage::{Stage, as_slices, last_line};
+use crate::stage::{Stage, as_slices, last_line, text_of};
 
 /// What the model writes when it is asked for a summary. It holds a key.
 const SUMMARY: &str = "The rows are read. The gate is sk-tailor-0192837465.";
@@ -154,14 +154,16 @@ fn rewinds_forks_and_resumes_render_what_they_rendered() {
     let stage = stage();
     let answers = (0..14).map(read).chain([Said::Text("Read.")]).chain((0..3).map(|_| Said::Text("Yes.")));
     let (model, session) = read_files(&stage, "openai-chat", &["--window", "16000"], answers.collect());
-    stage.run(&["ask", &session, "Is that all?"]).worked_quietly();
-    requests_agree(&stage, &session, [1]);
-    let forked = stage.json(&["fork", &session, "turn:12", "--workspace", "other"]);
+    requests_agree(&stage, &session, 1..=15);
+    let other = text_of(&stage.path("other"));
+    let forked = stage.json(&["fork", &session, "turn:12", "--workspace", &other]);
     let fork = forked["session"].as_str().unwrap();
     stage.run(&["resume", fork]).worked_quietly();
-    requests_agree(&stage, fork, 1..=12);
+    requests_agree(&stage, fork, []);
     stage.run(&["rewind", &session, "turn:10", "--only", "conversation"]).worked_quietly();
     stage.run(&["resume", &session]).worked_quietly();
-    requests_agree(&stage, &session, 1..=10);
+    requests_agree(&stage, &session, 1..=11);
+    stage.run(&["ask", &session, "Is that all?"]).worked_quietly();
+    requests_agree(&stage, &session, [1]);
     assert!(model.asked().iter().any(|asked| asked.body.contains("is not shown")));
 }

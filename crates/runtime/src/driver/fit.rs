@@ -97,8 +97,10 @@ fn limit_after(request: &Request, before: Option<&Request>, after: Option<&Reque
         let of_window = refused.window.map(usable).filter(|limit| *limit < tokens / 10 * 9);
         return Some(of_window.unwrap_or(tokens / 2));
     }
-    let is_unexplained =
-        |request: &Request| request.failures.iter().any(|failure| failure.record.unexplained);
+    // A summary is not sent again in a shorter form, so its refusal says nothing about lengths.
+    let is_unexplained = |request: &Request| {
+        !is_for_summary(request) && request.failures.iter().any(|failure| failure.record.unexplained)
+    };
     let is_first = is_unexplained(request) && !before.is_some_and(is_unexplained);
     (is_first && length >= LONG_REQUEST && !after.is_some_and(is_unexplained)).then_some(tokens / 2)
 }
@@ -106,6 +108,11 @@ fn limit_after(request: &Request, before: Option<&Request>, after: Option<&Reque
 /// Whether a request was shortened without a recorded cut, as by older versions.
 pub(super) fn is_shortened_anew(renderer: Option<&str>) -> bool {
     renderer.is_some_and(|renderer| renderer.contains(&format!("{}/", Elide::NAME)))
+}
+
+/// Whether a request asked for a summary of the conversation.
+fn is_for_summary(request: &Request) -> bool {
+    request.started.record.renderer.as_deref().is_some_and(|renderer| renderer.starts_with("summarize/"))
 }
 
 /// Shortens a conversation that exceeds a limit, and describes what it leaves out.
