@@ -190,11 +190,20 @@ pub(crate) enum Command {
         after_help = "Examples:\n  backstitch serve\n  backstitch serve --listen 0 --write --root ~/projects --agent tailor.toml"
     )]
     Serve(programs::server::Serve),
+    /// Look at sessions in a browser: time, state, files, requests and costs; with --write, steer them.
+    ///
+    /// Serves the inspector on this machine, and opens its link. FILE is a bundle of `export`, which is shown without a store.
+    #[cfg(feature = "server")]
+    #[command(after_help = "Examples:\n  backstitch ui\n  backstitch ui --write\n  backstitch ui session.bundle")]
+    Ui(programs::server::Ui),
     /// Offer an agent to editors that speak the Agent Client Protocol, on standard input and output.
+    ///
     /// Each conversation of the editor is a session of the project that it works in: `ls`, `log`, `rewind` and the other
     /// commands show and change it. After a kill, the editor loads it again.
     #[cfg(feature = "acp")]
+    #[command(
         after_help = "Examples:\n  backstitch acp --model anthropic:MODEL\n  backstitch acp --agent tailor.toml --mode ask"
+    )]
     Acp(Box<programs::acp::Acp>),
     /// Trust the settings, agent files and store of a project.
     ///
@@ -259,6 +268,8 @@ async fn dispatch(common: &Common, command: Command) -> anyhow::Result<ExitCode>
         Command::Mcp(command) => command.run(common).await,
         #[cfg(feature = "server")]
         Command::Serve(command) => command.run(common).await,
+        #[cfg(feature = "server")]
+        Command::Ui(command) => command.run(common).await,
         #[cfg(feature = "acp")]
         Command::Acp(command) => command.run(common).await,
         Command::Trust(command) => command.run(common, open::trusted::subject_of),

@@ -14,7 +14,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Go back", &["rewind", "undo", "redo", "restore", "fork", "apply"]),
     ("Steer", &["inbox", "approve", "deny", "resolve", "send", "compact", "pause", "cancel", "name"]),
     ("Store", &["export", "import", "copy", "backup", "verify", "salvage", "size", "gc", "redact", "rm"]),
-    ("Other programs", &["serve", "guard", "acp", "mcp", "lisp"]),
+    ("Other programs", &["serve", "ui", "guard", "acp", "mcp", "lisp"]),
     ("Set up", &["init", "config", "models", "trust", "commands", "doctor", "completions", "explain", "help"]),
 ];
 

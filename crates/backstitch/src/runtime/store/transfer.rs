@@ -57,6 +57,14 @@ impl SessionBundle {
     pub fn has_files(&self) -> bool {
         self.has_files
     }
+
+    /// Copies the content to a store in memory, as it is: to look at, not to continue. [`Runtime::import`] limits what it may do.
+    pub async fn in_memory(&self, progress: Progress<'_, TransferProgress>) -> Result<Runtime, RuntimeError> {
+        let store = stores::open_read_only(&StoreAddress::File(self.opened.path().to_owned()))?;
+        let memory = Runtime::in_memory();
+        Runtime::over(store).copy(self.session(), &memory, progress).await?;
+        Ok(memory)
+    }
 }
 
 /// Where an imported session continues, and what it may do.

@@ -16,7 +16,7 @@ use clap::Parser;
 use tokio::runtime::Handle;
 
 use crate::common::Common;
-use crate::error::{ErrorCode, code_of, hint_of, message_of};
+use crate::error::{ErrorCode, advice_of, code_of, message_of};
 use crate::open::confinement::hide_secrets;
 use crate::open::definition::{AgentFlags, build_agent, definition_of, pin_servers, with_served_models};
 use crate::open::guarded::refuse_to_drive;
@@ -43,7 +43,9 @@ impl CommandAgents {
     pub(super) fn new(common: &Common, place: Arc<OpenStore>, files: &[PathBuf]) -> anyhow::Result<Self> {
         let mut offered: Vec<(String, PathBuf)> = Vec::new();
         for file in files {
-            let path = file.canonicalize().with_context(|| format!("--agent {}: it cannot be opened", file.display()))?;
+            let path = file
+                .canonicalize()
+                .with_context(|| format!("--agent {}: it cannot be opened", file.display()))?;
             let name = AgentFile::read_knowing(&path, &common.config.providers())?.definition.name;
             if let Some((_, other)) = offered.iter().find(|(known, _)| *known == name) {
                 return usage::refuse(format!(
@@ -68,7 +70,7 @@ impl CommandAgents {
         let task = tokio::task::spawn_blocking(move || handle.block_on(work(common, place)));
         match task.await {
             Ok(done) => done.map_err(|error| {
-                Problem::new(code_of(&error), message_of(&error)).with_hint(hint_of(&error))
+                Problem::new(code_of(&error), message_of(&error)).with_hint(advice_of(&self.common, &error))
             }),
             Err(_) => Err(Problem::new(ErrorCode::Internal, "the agent could not be built")),
         }

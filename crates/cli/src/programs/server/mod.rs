@@ -4,14 +4,17 @@
 //! opened for reading too, so that not even a defect of the server could change it.
 
 mod agents;
+mod ui;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use backstitch_server::{AccessToken, HttpAccess, NoAgents, Server, ServerOptions, TlsFiles};
+use backstitch::Runtime;
+use backstitch_server::{AccessToken, HttpAccess, NoAgents, Pages, Server, ServerOptions, TlsFiles};
 use clap::Args;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +25,8 @@ use crate::common::Common;
 use crate::error::{CommandError, ErrorCode};
 use crate::open::{OpenStore, Signals};
 use crate::usage;
+
+pub(crate) use self::ui::Ui;
 
 #[derive(Args)]
 pub(crate) struct Serve {
@@ -47,6 +52,15 @@ pub(crate) struct Serve {
     /// repeated.
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
+    /// Pages for browsers.
+    #[arg(skip)]
+    pages: Option<Arc<dyn Pages>>,
+    /// What is served in place of the store.
+    #[arg(skip)]
+    bundle: Option<Runtime>,
+    /// Whether a browser is opened.
+    #[arg(skip)]
+    opens_browser: bool,
 }
 
 impl Serve {
@@ -79,11 +93,16 @@ impl Serve {
         })?;
         let bound = listener.local_addr().context("the address of the server is not known")?;
         let host = self.allow_host.first().filter(|_| !bound.ip().is_loopback());
-        let host = host.map_or_else(|| listen::shown(bound.ip()), |host| host.parse().map_or(host.clone(), listen::shown));
+        let host = host.map_or_else(
+            || listen::shown(bound.ip()),
+            |host| host.parse().map_or(host.clone(), listen::shown),
+        );
         let scheme = if tls.is_some() { "https" } else { "http" };
         let url = format!("{scheme}://{host}:{}", bound.port());
+        raise_open_files();
         let mut signals = Signals::listen().context("signals cannot be handled here")?;
         self.announce(common, &url, &token);
+        let _page = self.opens_browser.then(|| ui::open_browser(&format!("{url}/#token={}", token.expose())));
         let stop = CancellationToken::new();
         let mut serving = server.serve(listener, stop.clone());
         tokio::select! {
@@ -104,6 +123,10 @@ impl Serve {
 
     /// Opens the store, and what clients may use.
     fn server(&self, common: &Common, mut options: ServerOptions) -> anyhow::Result<Server> {
+        options.pages = self.pages.clone();
+        if let Some(bundle) = &self.bundle {
+            return Ok(Server::new(bundle.clone(), options));
+        }
         if !self.write {
             options.agents = Arc::new(NoAgents);
             return Ok(Server::new(OpenStore::for_reading(common)?.runtime, options));
@@ -135,4 +158,11 @@ impl Serve {
             eprintln!("who has this link may {may}; Ctrl-C ends the server");
         }
     }
+}
+
+/// Lets the process open as many files as the system allows: each stream of events is one.
+fn raise_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    // With fewer, connections wait until others end.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }

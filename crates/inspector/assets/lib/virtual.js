@@ -1,0 +1,109 @@
+// A list of any length, of which only the rows in sight exist as elements. Rows have one height and are loaded in pages on demand.
+
+import { h, show } from "./dom.js";
+
+const PAGE = 200;
+
+export class VirtualList {
+  /**
+   * `load(from, count)` resolves to rows from an index on; `draw(row, index)` returns the content of a row; `select(row, index)` is
+   * called when a row is chosen.
+   */
+  constructor({ label, height, load, draw, select }) {
+    Object.assign(this, { height, load, draw, select });
+    this.total = 0;
+    this.active = -1;
+    this.pages = new Map();
+    // Rows may be drawn anew between the press and the release of a button, so the press counts. Screen readers only click.
+    this.body = h("div.virtual-body", { onmousedown: (event) => { if (event.button === 0) this.click(event); },
+      onclick: (event) => { if (event.detail === 0) this.click(event); } });
+    this.element = h("div.virtual", { role: "listbox", tabindex: "0", "aria-label": label, onscroll: () => this.request(),
+      onkeydown: (event) => this.key(event) }, this.body);
+    new ResizeObserver(() => this.render()).observe(this.element);
+  }
+
+  setTotal(total) {
+    const last = Math.floor(Math.max(0, this.total - 1) / PAGE);
+    this.total = total;
+    if (this.pages.get(last) instanceof Array && this.pages.get(last).length < PAGE) this.pages.delete(last);
+    this.render();
+  }
+
+  /** Forgets what is loaded. */
+  reset(total) {
+    this.pages.clear();
+    this.total = total;
+    this.render();
+  }
+
+  row(index) {
+    const page = Math.floor(index / PAGE);
+    const rows = this.pages.get(page);
+    if (rows === undefined) {
+      const pending = this.load(page * PAGE, PAGE).then((loaded) => {
+        if (this.pages.get(page) === pending) { this.pages.set(page, loaded); this.render(); }
+      }, (error) => { if (this.pages.get(page) === pending) this.pages.set(page, [{ error: error.message }]); this.render(); });
+      this.pages.set(page, pending);
+      return null;
+    }
+    return rows instanceof Array ? rows[index % PAGE] ?? null : null;
+  }
+
+  request() {
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => { this.frame = null; this.render(); });
+  }
+
+  render() {
+    const { scrollTop, clientHeight } = this.element;
+    this.body.style.height = `${this.total * this.height}px`;
+    const first = Math.max(0, Math.floor(scrollTop / this.height) - 6);
+    const last = Math.min(this.total, Math.ceil((scrollTop + clientHeight) / this.height) + 6);
+    const rows = [];
+    for (let index = first; index < last; index += 1) {
+      const row = this.row(index);
+      rows.push(h("div.virtual-row", {
+        role: "option", id: `row-${index}`, top: index * this.height, height_px: this.height, "aria-selected": String(index === this.active),
+        "aria-setsize": this.total, "aria-posinset": index + 1,
+      }, row ? (row.error ? h("span.error", row.error) : this.draw(row, index)) : h("span.quiet", "…")));
+    }
+    show(this.body, rows);
+    if (this.active >= first && this.active < last) this.element.setAttribute("aria-activedescendant", `row-${this.active}`);
+    else this.element.removeAttribute("aria-activedescendant");
+  }
+
+  /** Makes a row the active one and brings it into sight. */
+  reveal(index) {
+    this.active = Math.max(0, Math.min(index, this.total - 1));
+    const top = this.active * this.height;
+    const { scrollTop, clientHeight } = this.element;
+    if (top < scrollTop) this.element.scrollTop = top;
+    else if (top + this.height > scrollTop + clientHeight) this.element.scrollTop = top + this.height - clientHeight;
+    this.render();
+  }
+
+  choose(index) {
+    if (index < 0 || index >= this.total) return;
+    this.reveal(index);
+    this.select(this.row(index), index);
+  }
+
+  click(event) {
+    const target = document.elementFromPoint(event.clientX, event.clientY)?.closest("[data-href]");
+    if (target) location.hash = target.dataset.href;
+    else this.choose(Math.floor((event.clientY - this.body.getBoundingClientRect().top) / this.height));
+  }
+
+  move(step) { this.choose(Math.max(0, Math.min(this.total - 1, this.active + step))); }
+
+  key(event) {
+    const rows = Math.max(1, Math.floor(this.element.clientHeight / this.height) - 1);
+    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: rows, PageUp: -rows, Home: -this.total, End: this.total };
+    const href = event.key === "Enter" && document.querySelector(`#row-${this.active} [data-href]`)?.dataset.href;
+    if (href) { event.stopPropagation(); location.hash = href; return; }
+    if (!(event.key in steps) || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.move(steps[event.key]);
+  }
+}
