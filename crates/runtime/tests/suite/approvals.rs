@@ -521,7 +521,8 @@ async fn a_decision_that_does_not_fit_is_made_once() {
     let mut asked = 0;
     let decide = async |_: &WaitingCall| {
         asked += 1;
-        Some(Decision::Accept)
+        // It ends the question, and does not answer it.
+        Some(Decision::Continue)
     };
     let outcome = run.deciding(&agent, decide).await.unwrap();
     assert!(matches!(outcome, DriveOutcome::Paused { .. }), "{outcome:?}");
