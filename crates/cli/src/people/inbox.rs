@@ -42,14 +42,17 @@ impl Inbox {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         let _pager = Pager::new();
         let stores = if self.here { ProjectStore::own(common)? } else { ProjectStore::all(common)? };
-        let mut count = 0;
+        let (mut count, mut is_whole) = (0, true);
         for store in stores {
             match show_store(common, &store).await {
                 Ok(shown) => count += shown,
-                Err(error) => store.print_error(common, &error),
+                Err(error) => {
+                    store.print_error(common, &error);
+                    is_whole = false;
+                }
             }
         }
-        if count == 0 && !common.json {
+        if count == 0 && is_whole && !common.json {
             println!("nothing waits for you");
         }
         Ok(ExitCode::SUCCESS)
