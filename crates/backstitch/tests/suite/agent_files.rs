@@ -136,7 +136,7 @@ fn a_recorded_definition_is_complete_and_holds_no_secret() {
     // Defaults are not recorded, except for rights.
     let mut smallest = AgentDefinition::from_toml("model = 'openai:m'").unwrap().to_recorded();
     let fields = smallest.as_object_mut().unwrap();
-    assert!(fields.remove("mode").is_some() && fields.remove("sandbox").is_some());
+    assert!(["mode", "sandbox", "fetch"].iter().all(|right| fields.remove(*right).is_some()));
     let expected = json!({"v": 1, "ns": "agent", "name": "agent", "model": "openai:m", "tools": "all"});
     assert_eq!(smallest, expected);
 }

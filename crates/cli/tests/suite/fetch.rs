@@ -130,7 +130,9 @@ fn always_is_about_one_host() {
     terminal.wait_for(&format!("every call of fetch to {} in this session", first.host));
     terminal.send("a\r");
     // The second call of the first host is not asked about, that of another one is.
-    terminal.wait_for(&format!("http://{}/c", second.host));
+    terminal.wait_for(&format!("| {{\"url\":\"http://{}/c\"}}", second.host));
+    // The help has asked once more.
+    terminal.wait_for_times("allow it?", 3);
     assert_eq!((first.count(), second.count()), (2, 0));
     terminal.send("n\r");
     terminal.wait_for("reason");

@@ -49,18 +49,18 @@ pub(super) enum FetchError {
     Unreachable { host: String, cause: String },
     #[error("the page was not read within {seconds} s")]
     TooSlow { seconds: u64 },
-    #[error("{host} redirects more than {MOST_REDIRECTS} times; it may be a loop")]
+    #[error("{host} redirects more than {} times; it may be a loop", MOST_REDIRECTS)]
     Redirects { host: String },
     #[error("{host} redirects without a usable address")]
     BadRedirect { host: String },
-    #[error("the headers of the answer are larger than {} KiB", MOST_HEADERS >> 10)]
+    #[error("the headers of the answer are too many, or larger than {} KiB", MOST_HEADERS >> 10)]
     Headers,
     #[error(
         "the answer is encoded as {encoding:?}, which was not asked for; a small answer may expand to a large one, so it is not decoded"
     )]
     Encoding { encoding: String },
-    #[error("{host} answers with {status}{said}")]
-    Status { host: String, status: StatusCode, said: String },
+    #[error("{host} answers with {status}{text}")]
+    Status { host: String, status: StatusCode, text: String },
     #[error("the answer of {host} broke off: {cause}")]
     Broken { host: String, cause: String },
     #[error("there is no way to send requests: {0}")]
@@ -203,9 +203,9 @@ impl Fetch {
         }
         let text = super::body::PageText::of(content).text.unwrap_or_default();
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let said: String = text.chars().take(SHOWN_FAILURE).collect();
-        let said = if said.is_empty() { said } else { format!(": {said}") };
-        Err(FetchError::Status { host, status, said })
+        let text: String = text.chars().take(SHOWN_FAILURE).collect();
+        let text = if text.is_empty() { text } else { format!(": {text}") };
+        Err(FetchError::Status { host, status, text })
     }
 }
 
@@ -276,15 +276,19 @@ fn failed(host: &str, error: reqwest::Error) -> FetchError {
     let host = host.to_owned();
     let error = error.without_url();
     let causes = || std::iter::successors(std::error::Error::source(&error), |cause| cause.source());
-    if let Some(PrivateAddress(address)) = causes().find_map(|cause| cause.downcast_ref()) {
+    if let Some(PrivateAddress(address)) = causes().find_map(|cause| cause.downcast_ref::<PrivateAddress>()) {
         return FetchError::Private { host, address: *address };
     }
-    if let Some(Unresolved(cause)) = causes().find_map(|cause| cause.downcast_ref()) {
+    if let Some(Unresolved(cause)) = causes().find_map(|cause| cause.downcast_ref::<Unresolved>()) {
         return FetchError::NotFound { host, cause: cause.clone() };
     }
     let last = causes().last().map_or_else(|| error.to_string(), ToString::to_string);
     if error.is_timeout() {
         return FetchError::TooSlow { seconds: SILENCE.as_secs() };
+    }
+    // The HTTP library has limits of its own, and no kind of error for them.
+    if last.contains("head is too large") {
+        return FetchError::Headers;
     }
     if error.is_connect() {
         return FetchError::Unreachable { host, cause: last };

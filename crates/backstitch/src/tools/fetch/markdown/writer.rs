@@ -1,7 +1,7 @@
 //! Text with the marks of Markdown, written from left to right.
 //!
 //! White space is joined, breaks between blocks are collected until the next text, and each line begins with the prefixes
-//! of the quotations and lists around it. A part of the text can be taken back while it is written, for links and code.
+//! of the quotations and lists around it. A part of the text can be removed again while it is written, for links and code.
 
 /// How deep quotations and lists are shown. Deeper ones continue at this depth.
 const DEEPEST: usize = 12;
