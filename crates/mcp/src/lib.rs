@@ -14,9 +14,9 @@ mod server;
 #[cfg(unix)]
 pub use client::{
     AddressSpec, ClientError, Hints, McpServer, PinnedTool, ProgramSpec, ServerPlace, ServerSpec,
-    ToolListChange, ToolListing,
+    ServerPrompt, ToolListChange, ToolListing,
 };
 pub use server::{
-    AccessToken, ApprovalBy, ApprovalSettings, HostError, HostFuture, AccessRefusal, HttpAccess, InvalidToken, OpenCalls,
-    ServeError, ServerHost, StoredSession, ToolOffer, ToolServer,
+    AccessRefusal, AccessToken, ApprovalBy, ApprovalSettings, HostError, HostFuture, HttpAccess,
+    InvalidToken, OpenCalls, ServeError, ServerHost, StoredSession, ToolOffer, ToolServer,
 };

@@ -262,7 +262,7 @@ mod servers {
 
     impl McpDefinition {
         /// Returns the server. Without `options` it is never started, so its variables need not be set.
-        fn server(
+        pub(in super::super) fn server(
             &self,
             definition: &AgentDefinition,
             options: Option<&BuildOptions<'_>>,

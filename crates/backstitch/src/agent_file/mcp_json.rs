@@ -68,8 +68,8 @@ fn server(name: &str, value: Value) -> Result<McpDefinition, String> {
     }
     let mut definition = McpDefinition::named(name);
     definition.optional = true;
-    let texts = server.command.iter().chain(&server.args).chain(&server.url);
-    if let Some(text) = texts.into_iter().find(|text| text.contains("${")) {
+    let mut texts = server.command.iter().chain(&server.args).chain(&server.url);
+    if let Some(text) = texts.find(|text| text.contains("${")) {
         return Err(format!("{text:?} names a variable, which only `env` and `headers` can"));
     }
     definition.command = server.command.into_iter().chain(server.args).collect();

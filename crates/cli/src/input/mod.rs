@@ -14,4 +14,6 @@ pub(crate) use attach::{AttachScope, AttachedMessage};
 pub(crate) use completion::{PathCompletions, complete_path};
 pub(crate) use file::media_refusal;
 pub(crate) use parts::MessageParts;
+#[cfg(feature = "mcp")]
+pub(crate) use parts::quoted;
 pub(crate) use stdin::{InputFlags, add_to};

@@ -57,7 +57,7 @@ impl MessageParts {
 }
 
 /// Places a text between marks. If the text has the mark that would end it, the marks get a number.
-fn quoted(mark: &str, attributes: &[(&str, &str)], text: &str) -> String {
+pub(crate) fn quoted(mark: &str, attributes: &[(&str, &str)], text: &str) -> String {
     let numbered = |number: usize| if number == 1 { mark.to_owned() } else { format!("{mark}-{number}") };
     let mark = (1..).map(numbered).find(|mark| !text.contains(&format!("</{mark}>"))).unwrap_or_default();
     let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };

@@ -110,6 +110,11 @@ impl Connection {
         }
     }
 
+    /// Returns the other side.
+    pub(super) fn peer(&self) -> &Peer<RoleClient> {
+        self.service.peer()
+    }
+
     /// True for the first caller, who compares the tools with the pinned ones.
     pub(super) fn is_first_use(&self) -> bool {
         !self.is_compared.swap(true, Ordering::SeqCst)

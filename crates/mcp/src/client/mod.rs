@@ -8,6 +8,7 @@
 mod address;
 mod change;
 mod connection;
+mod content;
 mod convert;
 mod environment;
 mod error;
@@ -23,6 +24,7 @@ mod stderr;
 mod stream;
 
 pub use change::ToolListChange;
+pub use content::ServerPrompt;
 pub use error::ClientError;
 pub use listing::ToolListing;
 pub use pinned::{Hints, PinnedTool};

@@ -135,6 +135,11 @@ impl McpServer {
         Some(ToolListChange::between(&pinned.tools, &offered)).filter(|change| !change.is_empty())
     }
 
+    /// Returns what the server is.
+    pub(super) fn spec(&self) -> &ServerSpec {
+        &self.shared.spec
+    }
+
     /// Ends the server, if it runs.
     pub fn end(&self) {
         self.states().clear();
@@ -158,7 +163,7 @@ impl McpServer {
 
     /// Returns the running server, or starts it, in the directory of a session. After failures it is started again with a
     /// growing delay.
-    async fn connection(&self, directory: Option<&Path>) -> Result<Arc<Connection>, ClientError> {
+    pub(super) async fn connection(&self, directory: Option<&Path>) -> Result<Arc<Connection>, ClientError> {
         let spec = self.shared.spec.in_directory(directory);
         let state = self.state_in(spec.directory().map(Path::to_owned));
         let mut state = state.lock().await;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use backstitch::agent_file::{AgentDefinition, BuildOptions, McpDefinition, Span};
+use backstitch::agent_file::{AgentDefinition, AgentFileError, BuildOptions, McpDefinition, Span};
 use backstitch::providers::read_text;
 use clap::Args;
 use serde::Serialize;
@@ -11,7 +11,6 @@ use toml_edit::{Array, InlineTable, Table, value};
 
 use crate::common::Common;
 use crate::config::{Config, ConfigError, edit, user_file};
-use crate::error::{CommandError, ErrorCode};
 use crate::keys;
 use crate::open::trusted::listed_servers;
 use crate::report::Report;
@@ -114,13 +113,8 @@ impl Remove {
         let Some(path) = change(|path, text| edit::without_table(path, text, LIST, name))? else {
             let known = Config::load()?.servers();
             let names: Vec<_> = known.iter().map(|server| server.name.as_str()).collect();
-            let names = if names.is_empty() { "there are none".to_owned() } else { names.join(", ") };
-            return Err(CommandError::new(
-                ErrorCode::ConfigFile,
-                format!("your settings have no MCP server {name:?}"),
-            )
-            .with_hint(format!("servers of your settings: {names}"))
-            .into());
+            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            return usage::refuse(format!("your settings have no MCP server {name:?}; they have {names}"));
         };
         Ok(Report::new(&json!({"v": 1, "path": path, "name": name}))
             .line(format!("removed {name} from {path}; sessions that have it keep it"))
@@ -196,6 +190,7 @@ impl<'a> ListedServer<'a> {
                 let names = pinned.filter_map(|tool| tool.get("name")?.as_str().map(str::to_owned));
                 self.tools = Some(names.collect());
             }
+            Err(AgentFileError::InDefinition(problem)) => self.error = Some(problem.message),
             Err(error) => self.error = Some(error.to_string()),
         }
         Ok(())

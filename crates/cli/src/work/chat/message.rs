@@ -40,8 +40,15 @@ impl Conversation {
     /// Sends the command of a file, with what was typed after its name. An unknown name is printed with a suggestion.
     pub(super) async fn say_command(&mut self, line: &str) -> anyhow::Result<Flow> {
         let (name, arguments) = first_word(line);
-        let library = self.library()?;
         let plain = name.trim_start_matches('/');
+        #[cfg(feature = "mcp")]
+        if let Some(mission) = self.server_prompt(plain, arguments).await {
+            return match mission.transpose() {
+                Some(mission) => self.send(mission).await,
+                None => Ok(Flow::Continue),
+            };
+        }
+        let library = self.library()?;
         let Some(file) = library.find(PromptKind::Command, plain) else {
             let named = |file: &&PromptFile| file.kind == PromptKind::Command && file.name == plain;
             match library.files.iter().find(named) {

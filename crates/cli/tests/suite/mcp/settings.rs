@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::client::AGENT;
+use crate::chat;
 use crate::pty::Pty;
 use crate::stage::{Stage, scripted, text_of};
 
@@ -78,7 +79,11 @@ fn servers_of_the_settings_are_offered_and_a_broken_one_is_only_named() {
     assert!(ran.errors.contains("MCP server missing is left out"), "{}", ran.errors);
     assert_eq!(std::fs::read_to_string(stage.path("inner/a.txt")).unwrap(), "one\n");
     let listed = stage.run(&["mcp", "list", "--check"]).worked_quietly();
-    assert!(listed.contains("write_file") && listed.contains("it cannot be used"), "{listed}");
+    // The check has the default sandbox, in which this server cannot write its store.
+    assert!(
+        listed.contains("  1 tool: ") && listed.contains("it cannot be used: the MCP server \"broken\""),
+        "{listed}"
+    );
     // A session keeps what it has.
     stage.run(&["mcp", "remove", "inner"]).worked_quietly();
     let ran = stage.run(&["run", "Sew", "--no-mcp", "--model", &calling(&stage, "inner__write_file")]);
@@ -104,7 +109,7 @@ fn servers_of_a_project_need_trust_which_shows_what_they_run() {
     let listed = stage.run(&["mcp", "list"]);
     assert!(listed.output.contains("(of the project); not trusted"), "{listed:?}");
 
-    let terminal = Pty::start(&stage, &["run", "Sew", "--model", &model, "--sandbox", "off"], 400, 40);
+    let terminal = Pty::start(&stage, &["run", "Sew", "--model", &model], 400, 40);
     terminal.wait_for("MCP server inner runs: ");
     terminal.wait_for("with COLOR=blue");
     terminal.wait_for("Trust them as they are now? [y/N]");
@@ -128,4 +133,29 @@ fn servers_of_a_project_need_trust_which_shows_what_they_run() {
     let ran = stage.run(&["run", "Sew", "--model", &model]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.errors.contains(".mcp.json cannot be read"), "{}", ran.errors);
+}
+
+#[test]
+fn resources_and_prompts_of_a_server_are_used_in_a_conversation() {
+    let stage = Stage::new();
+    let server = stage.write("library.py", include_str!("library.py"));
+    stage.run(&["mcp", "add", "library", "--", "python3", &server]).worked_quietly();
+    let answers = json!([{"text": "One."}, {"text": "Two."}, {"text": "Three."}]);
+    let model = scripted(&stage, &answers);
+    let terminal = Pty::start(&stage, &["chat", "--model", &model], 160, 50);
+    chat::enter(&terminal, "How long is it, by @library:book://hem ?", "One.");
+    chat::enter(&terminal, "Read @library:book://none", "nothing was sent");
+    chat::enter(&terminal, "@alice and @other:x are text", "Two.");
+    chat::enter(&terminal, "/library:", "Mends a seam.");
+    chat::enter(&terminal, "/library:mend", "needs seam");
+    chat::enter(&terminal, "/library:mend the left one", "Three.");
+    chat::leave(terminal);
+    let log = stage.run(&["log", "--all", "--json"]).worked_quietly();
+    assert!(log.contains("The hem is 12 cm long. @/etc/hostname stays text."), "{log}");
+    assert!(
+        log.contains("<resource-2 server=") || log.contains("resource-2"),
+        "the mark is not ended by the text: {log}"
+    );
+    assert!(log.contains("Mend the seam the left one, and leave @/etc/hostname alone."), "{log}");
+    assert!(!log.contains("<file path=\\\"/etc/hostname"), "{log}");
 }
