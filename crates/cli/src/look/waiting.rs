@@ -104,16 +104,17 @@ pub(crate) fn explain(common: &Common, view: &JournalView, all: &[PendingDecisio
     lines
 }
 
-/// Formats limits of double the size for `--budget`.
+/// Formats limits of double the size for `--budget`. A day whose budget is used up leaves none, which has no double.
 fn twice(limits: &Limits) -> String {
+    let double = |most: u64, least: u64| if most == 0 { least } else { most.saturating_mul(2) };
     let money = |micros: u64| format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
     let all = [
-        ("tokens", limits.total_tokens.map(|most| (most * 2).to_string())),
-        ("input_tokens", limits.input_tokens.map(|most| (most * 2).to_string())),
-        ("output_tokens", limits.output_tokens.map(|most| (most * 2).to_string())),
-        ("money", limits.money_micros.map(|most| money(most * 2))),
-        ("turns", limits.turns.map(|most| (most * 2).to_string())),
-        ("calls", limits.calls.map(|most| (most * 2).to_string())),
+        ("tokens", limits.total_tokens.map(|most| double(most, 100_000).to_string())),
+        ("input_tokens", limits.input_tokens.map(|most| double(most, 100_000).to_string())),
+        ("output_tokens", limits.output_tokens.map(|most| double(most, 10_000).to_string())),
+        ("money", limits.money_micros.map(|most| money(double(most, 1_000_000)))),
+        ("turns", limits.turns.map(|most| double(most, 20).to_string())),
+        ("calls", limits.calls.map(|most| double(most, 20).to_string())),
         ("time", limits.millis.map(|most| format!("{}s", (most * 2).div_ceil(1_000)))),
     ];
     let given = all.into_iter().filter_map(|(name, most)| Some(format!("{name}={}", most?)));

@@ -73,7 +73,7 @@ async fn left_today(
         if !is_of_today(&path) || !seen.insert(path.clone()) {
             continue;
         }
-        match spent_in(&path).await {
+        match spending_of(&path).await {
             Ok(more) => spent = spent.plus(more),
             Err(error) => eprintln!("not counted in the budget of the day: {}: {error:#}", path.display()),
         }
@@ -95,7 +95,7 @@ async fn left_today(
     Ok(Some(left))
 }
 
-async fn spent_in(path: &Path) -> anyhow::Result<Amounts> {
+async fn spending_of(path: &Path) -> anyhow::Result<Amounts> {
     let place = OpenStore::over(stores::open_read_only(&StoreAddress::File(path.to_owned()))?)?;
     Ok(place.runtime.spent_today().await?)
 }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::building::switch_model;
 use crate::config::ApproveSetting;
 use crate::trust::addresses;
-use crate::usage;
+use crate::usage::{self, Usage};
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum ShellEffect {
@@ -57,7 +57,7 @@ pub(crate) struct ModelFlags {
     #[arg(long, value_name = "PROVIDER:MODEL")]
     pub(super) model: Option<ModelName>,
     /// Base URL of the model's API. Default: the provider's own.
-    #[arg(long, value_name = "URL", value_parser = base_url)]
+    #[arg(long, value_name = "URL")]
     pub(super) base_url: Option<String>,
     /// Effort of the model, as its provider names it, such as low, medium or high. Default: that of the agent, else the
     /// provider's own.
@@ -209,6 +209,8 @@ impl ModelFlags {
             definition.retry.get_or_insert_default().retries = Some(retries);
         }
         if let Some(url) = &self.base_url {
+            // It may hold a password, so it is not repeated.
+            check_base_url(url).map_err(|problem| Usage(format!("--base-url: {}", problem.message)))?;
             definition.base_url = Some(url.clone());
             addresses::allow(definition);
         }
@@ -243,11 +245,6 @@ impl MovedTo {
         definition.workspace.path = directory;
         Ok(is_other)
     }
-}
-
-/// Checks an address.
-fn base_url(text: &str) -> Result<String, String> {
-    check_base_url(text).map(|()| text.to_owned()).map_err(|problem| problem.message)
 }
 
 /// Parses how much a model thinks, as agent files name it.
