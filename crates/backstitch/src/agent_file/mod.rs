@@ -44,6 +44,8 @@ mod headers;
 mod keys;
 mod known;
 mod mcp;
+#[cfg(all(feature = "mcp", unix))]
+mod mcp_content;
 mod mcp_json;
 mod model;
 mod offered;
