@@ -98,7 +98,19 @@ mod tests {
     #[test]
     fn no_script_or_style_is_inline_and_no_text_becomes_html() {
         for asset in ASSETS {
-            for word in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "DOMParser", "<style", "javascript:", "http://", "https://"] {
+            for word in [
+                "innerHTML",
+                "outerHTML",
+                "insertAdjacentHTML",
+                "document.write",
+                "eval(",
+                "new Function",
+                "DOMParser",
+                "<style",
+                "javascript:",
+                "http://",
+                "https://",
+            ] {
                 let allowed = word == "http://" && matches!(asset.path, "/lib/dom.js" | "/icon.svg");
                 assert!(allowed || !text(asset).contains(word), "{} contains {word}", asset.path);
             }
@@ -114,7 +126,9 @@ mod tests {
         for asset in ASSETS.iter().filter(|asset| asset.content_type == SCRIPT) {
             let folder = Path::new(asset.path).parent().unwrap();
             let imports = text(asset).split("from \"").skip(1).chain(text(asset).split("import(\"").skip(1));
-            for import in imports.map(|rest| rest.split('"').next().unwrap()).filter(|name| name.starts_with('.')) {
+            for import in
+                imports.map(|rest| rest.split('"').next().unwrap()).filter(|name| name.starts_with('.'))
+            {
                 let mut path = folder.to_path_buf();
                 for part in import.split('/') {
                     match part {

@@ -44,7 +44,8 @@ impl Drop for Inspected {
 fn browser() -> Option<PathBuf> {
     let named = std::env::var_os("BACKSTITCH_CHROMIUM").map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let on_path = |name: &str| std::env::split_paths(&path).map(|place| place.join(name)).find(|file| file.exists());
+    let on_path =
+        |name: &str| std::env::split_paths(&path).map(|place| place.join(name)).find(|file| file.exists());
     let Some(browser) = named.or_else(|| on_path("chromium")) else {
         eprintln!("SKIPPED: chromium is not installed, so the inspector is NOT tried in a browser");
         return None;
@@ -123,7 +124,12 @@ fn every_page_is_shown_in_a_browser() {
     hostile(&stage);
     let inspected = Inspected::start(&stage, &[]);
     let steps = ["list", "session", "call", "files", "overview", "hostile", "read_only"];
-    drive(&browser, &inspected, &steps, &json!({"mission": "Sew the hem", "file": "hem.txt", "hostile": "Hostile"}));
+    drive(
+        &browser,
+        &inspected,
+        &steps,
+        &json!({"mission": "Sew the hem", "file": "hem.txt", "hostile": "Hostile"}),
+    );
 }
 
 #[test]
@@ -140,7 +146,12 @@ fn sessions_are_steered_in_a_browser() {
     let tailor = stage.path("tailor.toml");
     let arguments = ["--write", "--agent", tailor.to_str().unwrap(), "--agent", &asking];
     let inspected = Inspected::start(&stage, &arguments);
-    drive(&browser, &inspected, &["approve", "steer"], &json!({"mission": "Sew the hem", "answer": "It is sewn again."}));
+    drive(
+        &browser,
+        &inspected,
+        &["approve", "steer"],
+        &json!({"mission": "Sew the hem", "answer": "It is sewn again."}),
+    );
     assert_eq!(stage.file("button.txt").as_deref(), Some("red\n"));
 }
 
@@ -158,8 +169,15 @@ fn an_empty_store_and_a_bundle_are_shown() {
     let other = Stage::new();
     let mut command = Command::new(env!("CARGO_BIN_EXE_backstitch"));
     command.args(["ui", "--no-open", "--listen", "0"]).arg(&bundle).current_dir(other.path("files"));
-    let inspected = Inspected::of(command.env("XDG_CONFIG_HOME", other.path("config")).env("XDG_STATE_HOME", other.path("state")));
-    drive(&browser, &inspected, &["call", "files", "read_only"], &json!({"mission": "Sew the hem", "file": "hem.txt"}));
+    let inspected = Inspected::of(
+        command.env("XDG_CONFIG_HOME", other.path("config")).env("XDG_STATE_HOME", other.path("state")),
+    );
+    drive(
+        &browser,
+        &inspected,
+        &["call", "files", "read_only"],
+        &json!({"mission": "Sew the hem", "file": "hem.txt"}),
+    );
 }
 
 /// A session with many calls: 400, or as many as `BACKSTITCH_INSPECTOR_CALLS` says.

@@ -51,5 +51,5 @@ export function files(list, open = 5) {
   if (!list?.length) return h("p.quiet", "No files changed.");
   return list.map((file, index) => h("details.file", { open: index < open },
     h("summary", h(`span.tag.${file.change}`, file.change), " ", h("code", visible(file.path))),
-    typeof file.diff === "string" ? diff(file.diff, `Diff of ${visible(file.path)}`) : h("p.quiet", file.diff === null ? "Not text, or too large to compare." : "")));
+    typeof file.diff === "string" ? diff(file.diff, `Diff of ${visible(file.path)}`) : h("p.quiet", file.diff === null ? "Empty, not text, or too large to compare." : "")));
 }

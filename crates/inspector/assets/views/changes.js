@@ -31,7 +31,7 @@ export async function changes(pane, { id, at, point, signal }) {
   const limit = at === null || Number.isNaN(Number(at)) ? Infinity : Number(at);
   const shown = rows.filter((row) => row.position < limit).slice(-300);
   show(pane.querySelector(".calls"), shown.length ? h("ul.plain", shown.map((row) => h(`li${row.visible ? "" : ".gone"}`, h("a", { href: `#/session/${id}/call/${row.call}` }, h("code", visible(row.tool))), h("span.quiet", ` turn ${row.turn}, ${clock(row.at)}, record ${row.position} `),
-    row.kept ? null : h("span.tag.failed", "rolled back"), " ", row.files ? row.files.slice(0, 12).map((file) => [h(`span.tag.${file.change}`, file.change), h("code", visible(file.path)), " "]) : h("span.quiet", "paths are not recorded"), row.files?.length > 12 ? `and ${row.files.length - 12} more` : null, " ",
+    row.kept ? null : h("span.tag.failed", "rolled back"), " ", row.files ? row.files.slice(0, 12).map((file) => [h(`span.tag.${file.change}`, file.change), h("code", visible(file.file)), " "]) : h("span.quiet", "paths are not recorded"), row.files?.length > 12 ? `and ${row.files.length - 12} more` : null, " ",
     button("Compare around it", () => { from.value = `before:${row.call}`; to.value = `after:${row.call}`; compare(); }, { class: "link" })))) : h("p.quiet", "None."));
   await compare();
 }

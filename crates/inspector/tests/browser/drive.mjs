@@ -145,6 +145,14 @@ const scenes = {
     await page.click("dialog button", "Fork");
     await page.until("document.body.innerText.includes('fork of')");
   },
+  async picture(page) {
+    await page.click("tbody a", settings.mission);
+    await tab(page, "Changes");
+    await page.until("document.querySelectorAll('.diff').length > 0");
+    await page.size(1280, 720, "light");
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    writeFileSync(join(settings.pictures, "inspector.png"), await page.picture());
+  },
   async long(page) {
     await page.click("tbody a", settings.long);
     await page.until("document.querySelectorAll('.virtual-row').length > 0");

@@ -58,12 +58,14 @@ impl SessionBundle {
         self.has_files
     }
 
-    /// Copies the content to a store in memory, as it is: to look at, not to continue. [`Runtime::import`] limits what it may do.
-    pub async fn in_memory(&self, progress: Progress<'_, TransferProgress>) -> Result<Runtime, RuntimeError> {
+    /// Copies the content as it is to a store: to look at, not to continue. [`Runtime::import`] limits what it may do.
+    pub async fn copy_to(
+        &self,
+        to: &Runtime,
+        progress: Progress<'_, TransferProgress>,
+    ) -> Result<SessionCopy, RuntimeError> {
         let store = stores::open_read_only(&StoreAddress::File(self.opened.path().to_owned()))?;
-        let memory = Runtime::in_memory();
-        Runtime::over(store).copy(self.session(), &memory, progress).await?;
-        Ok(memory)
+        Runtime::over(store).copy(self.session(), to, progress).await
     }
 }
 

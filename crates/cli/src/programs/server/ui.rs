@@ -7,6 +7,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use backstitch::Runtime;
 use backstitch::host::SessionBundle;
 use backstitch_inspector::asset;
 use backstitch_server::{Page, Pages};
@@ -31,24 +32,28 @@ pub(crate) struct Ui {
 
 impl Ui {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
-        let bundle = match &self.file {
-            Some(file) => Some(read_bundle(file).await?),
-            None => None,
-        };
-        if bundle.is_some() && common.store.is_some() {
+        if self.file.is_some() && common.store.is_some() {
             return usage::refuse("a bundle is served without a store; leave `--store` out".to_owned());
         }
+        // The content of a bundle, for as long as it is served.
+        let directory = self.file.as_ref().map(|_| tempfile::tempdir()).transpose()?;
+        let bundle = match (&self.file, &directory) {
+            (Some(file), Some(directory)) => Some(read_bundle(file, directory.path()).await?),
+            _ => None,
+        };
         let opens_browser = !self.no_open && !common.json;
         let serve = Serve { pages: Some(Arc::new(Inspector)), bundle, opens_browser, ..self.serve };
         serve.run(common).await
     }
 }
 
-async fn read_bundle(file: &Path) -> anyhow::Result<backstitch::Runtime> {
+async fn read_bundle(file: &Path, directory: &Path) -> anyhow::Result<Runtime> {
     let mut lines = TransferLines::new();
     let bundle = SessionBundle::open(file, &mut |step| lines.report(step)).await;
     let bundle = bundle.with_context(|| format!("{} cannot be read as a bundle", file.display()))?;
-    Ok(bundle.in_memory(&mut |step| lines.report(step)).await?)
+    let runtime = Runtime::at(directory.join("store.db"))?;
+    bundle.copy_to(&runtime, &mut |step| lines.report(step)).await?;
+    Ok(runtime)
 }
 
 /// The pages of the inspector.
