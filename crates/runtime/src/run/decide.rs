@@ -177,16 +177,20 @@ impl Runtime {
     async fn change<T, F>(
         &self,
         session: SessionId,
-        change: impl FnOnce(Arc<LiveSession>) -> F + Send + 'static,
+        change: impl FnOnce(Arc<LiveSession>) -> F + Clone + Send + 'static,
     ) -> Result<T>
     where
         T: Send + 'static,
         F: Future<Output = Result<T>> + Send + 'static,
     {
-        match self.registry.get(session) {
-            Some(live) => change(live).await,
-            None => self.operate_with(session, OperationFiles::Untouched, change).await,
+        if let Some(live) = self.registry.get(session) {
+            match change.clone()(live).await {
+                // The run ended meanwhile and released the session.
+                Err(RuntimeError::ClaimLost { .. }) => {}
+                done => return done,
+            }
         }
+        self.operate_with(session, OperationFiles::Untouched, change).await
     }
 
     /// Returns a session and those that it is a sub-agent of, the outermost first.
