@@ -141,6 +141,12 @@ impl<'a> Renderer<'a> {
             Event::End(tag) => matches!(tag, TagEnd::CodeBlock | TagEnd::Table),
             _ => true,
         };
+        // The character that follows decides whether a mark at the end closes anything.
+        let is_closed_by_mark = matches!(event, Event::Start(Tag::Emphasis | Tag::Strong) | Event::Code(_));
+        if is_closed_by_mark && !self.setting.is_whole && range.end >= self.source.len() {
+            self.block.is_waiting = true;
+            return;
+        }
         match event {
             Event::Start(tag) => self.start(tag, &range),
             // What the end of the source closes may continue.
