@@ -136,6 +136,8 @@ pub(super) const ROWS: &[Row] = &[
     general("gc", "gc --dry-run", "").wrong("--keep-days many"),
     of_session("redact", "redact {done} --dry-run", "").reads("needles: 7"),
     of_session("rm", "rm {done} --yes", "").refused_if_held(),
+    without_store("serve", "serve --listen 0.0.0.0:0", "not a loopback address").exits_with(2).empty(2, "not a loopback address").damaged(2, "not a loopback address").held(2, "not a loopback address"),
+    without_store("ui", "ui --no-open --listen 0.0.0.0:0", "not a loopback address").exits_with(2).empty(2, "not a loopback address").damaged(2, "not a loopback address").held(2, "not a loopback address"),
     general("mcp serve", "mcp serve --sandbox off", "tools").wrong("--session"),
     without_store("mcp add", "mcp add files -- true", "added files").wrong("files"),
     without_store("mcp list", "mcp list", "MCP server files runs: true"),
