@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use backstitch::agent_file::{AgentDefinition, BuiltAgent};
+use backstitch::code::ErrorCode;
 use backstitch::host::{Fidelity, OpenedWorkspace};
 use backstitch::id::SessionId;
 use backstitch::journal::{PauseReason, RecordBody, SessionName, StopReason};
@@ -190,6 +192,10 @@ impl Drop for Stopper {
     }
 }
 
+/// How often a session that is just released is tried to be named, and how long each of them waits.
+const NAME_ATTEMPTS: usize = 50;
+const NAME_INTERVAL: Duration = Duration::from_millis(20);
+
 /// A session that is not stored yet.
 pub(crate) struct NewSession {
     pub(crate) place: OpenStore,
@@ -236,9 +242,23 @@ impl NewSession {
         };
         let run = runtime.start_with(agent, mission, options).await?;
         if let Some(name) = name {
-            runtime.name_session(self.id, Some(name)).await?;
+            self.give_name(name).await?;
         }
         Ok(StartedSession { run, files })
+    }
+
+    /// Names the session. Its run may end at the same moment and release it: then the name is recorded right after that.
+    async fn give_name(&self, name: &SessionName) -> anyhow::Result<()> {
+        for _ in 0..NAME_ATTEMPTS {
+            match self.place.runtime.name_session(self.id, Some(name)).await {
+                Err(error) if matches!(error.code(), ErrorCode::ClaimLost | ErrorCode::SessionHeld) => {
+                    tokio::time::sleep(NAME_INTERVAL).await;
+                }
+                named => return named.map(|_| ()).map_err(Into::into),
+            }
+        }
+        self.place.runtime.name_session(self.id, Some(name)).await?;
+        Ok(())
     }
 }
 

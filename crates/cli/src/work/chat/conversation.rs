@@ -306,8 +306,10 @@ impl Conversation {
         let Some(session) = self.session else {
             let run = self.start(mission).await?;
             self.commands.clear();
+            let flow = self.drive(run, signals).await?;
+            // Not while it is driven: a run that ends releases the session.
             self.record_commands().await?;
-            return self.drive(run, signals).await;
+            return Ok(flow);
         };
         let place = self.place()?;
         ensure_idle(&self.common, place, session).await?;
