@@ -40,13 +40,13 @@ enum Decider {
 
 impl Acp {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
+        if self.agent.names_workspace() {
+            return usage::refuse("`acp` works in the directory that the editor names; remove `--workspace`");
+        }
         if std::io::stdin().is_terminal() {
             return usage::refuse(
                 "`acp` speaks with an editor over its input and output, and this is a terminal: name it in the settings of the editor; `chat` is a conversation in a terminal",
             );
-        }
-        if self.agent.names_workspace() {
-            return usage::refuse("`acp` works in the directory that the editor names; remove `--workspace`");
         }
         let mut common = common.clone();
         common.no_input = true;

@@ -138,6 +138,7 @@ pub(super) const ROWS: &[Row] = &[
     of_session("rm", "rm {done} --yes", "").refused_if_held(),
     without_store("serve", "serve --listen 0.0.0.0:0", "loopback").exits_with(2).empty(2, "loopback").damaged(2, "loopback").held(2, "loopback"),
     without_store("ui", "ui --no-open --listen 0.0.0.0:0", "loopback").exits_with(2).empty(2, "loopback").damaged(2, "loopback").held(2, "loopback"),
+    without_store("acp", "acp --workspace .", "--workspace").exits_with(2).empty(2, "--workspace").damaged(2, "--workspace").held(2, "--workspace"),
     general("mcp serve", "mcp serve --sandbox off", "tools").wrong("--session"),
     without_store("mcp add", "mcp add files -- true", "added files").wrong("files"),
     without_store("mcp list", "mcp list", "MCP server files runs: true"),
