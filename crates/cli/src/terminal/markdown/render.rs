@@ -284,9 +284,8 @@ impl<'a> Renderer<'a> {
             }
             TagEnd::Item => {
                 self.end_paragraph();
-                if let Some(Container::Item { marker: Some(_), .. }) = self.containers.last()
-                    && self.setting.is_whole
-                {
+                // An item without text.
+                if let Some(Container::Item { marker: Some(_), .. }) = self.containers.last() {
                     let (first, _) = self.prefixes();
                     self.block.lines.push(first.trimmed());
                 }
