@@ -17,6 +17,8 @@ function proposal({ name, arguments: given }) {
   return null;
 }
 
+const hasMore = (given) => typeof given !== "object" || Object.keys(given).some((name) => !["command", "path", "text", "old", "new"].includes(name));
+
 async function current(session, pending) {
   // The file as it is now, so that a person sees what a new text would replace.
   const given = pending.arguments;
@@ -55,7 +57,7 @@ export function decision(owner, pending, server, done) {
   };
   const actions = !server.write ? h("p.quiet", "This server is read-only: start it with --write to decide here.")
     : pending.reason === "approval"
-      ? [act("Approve", () => decide({ decision: "approve" }), "primary"), act("Always", () => decide({ decision: "approve", always: true })), act("Edit …", edit), act("Deny …", deny, "danger")]
+      ? [act("Approve", () => decide({ decision: "approve" }), "primary"), act("Always allow such calls", () => decide({ decision: "approve", always: true })), act("Edit …", edit), act("Deny …", deny, "danger")]
       : pending.reason === "effect_unknown"
         ? [act("It happened", () => resolve({ decision: "happened" })), act("Run it again", () => resolve({ decision: "retry" })), act("Fail the call", () => resolve({ decision: "fail" }), "danger")]
         : pending.reason === "files"
@@ -69,7 +71,8 @@ export function decision(owner, pending, server, done) {
       pending.call ? [" ", h("a.quiet", { href: `#/session/${pending.session}/call/${pending.call}` }, "call page")] : null),
     pending.detail ? h("p", visible(pending.detail)) : null,
     proposal(pending), place,
-    pending.arguments ? h("details", h("summary", "Arguments"), value(pending.arguments, "Arguments")) : null,
+    // Whatever the picture above does not show, such as rights that a command needs, is shown without a click.
+    pending.arguments ? h("details", { open: hasMore(pending.arguments) }, h("summary", "Arguments"), value(pending.arguments, "Arguments")) : null,
     pending.files?.length ? h("p", "Files: ", pending.files.map((path) => [h("code", visible(path)), " "])) : null,
     h("div.actions", actions));
 }
