@@ -154,7 +154,8 @@ impl<'a> Renderer<'a> {
             Event::End(tag) => self.end(tag, &range),
             Event::Text(text) => self.text(&text, range.clone()),
             Event::Code(code) => match self.setting.look {
-                Look::Colors => self.push(Role::Code, &code, true),
+                // Spaces at its ends could not be told from those of the line.
+                Look::Colors => self.push(Role::Code, code.trim(), true),
                 _ => self.push(Role::Plain, &format!("`{code}`"), true),
             },
             Event::Html(html) => {
