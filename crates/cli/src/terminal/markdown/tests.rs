@@ -92,7 +92,7 @@ fn lines_are_broken_at_words_and_items_hang() {
     assert_eq!(shown(&format!("see {address} now"), 20), format!("see\n{address}\nnow\n"));
     assert_eq!(shown("a [link](https://example.org) b", 80), "a link (https://example.org) b\n");
     assert_eq!(shown("*\nafter", 80), "-\nafter\n");
-    assert_eq!(shown("a `code of two\n lines `  b", 20), "a code of two lines\nb\n");
+    assert_eq!(shown("a `code of two\nlines `  b", 20), "a code of two lines\nb\n");
     assert_eq!(shown("a <https://example.org> b", 80), "a https://example.org b\n");
     assert_eq!(shown("a\n\n---\n\nb", 20), format!("a\n\n{}\n\nb\n", "─".repeat(20)));
 }
