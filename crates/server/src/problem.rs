@@ -24,7 +24,7 @@ pub struct Problem {
     /// A URN with the code.
     pub r#type: String,
     /// What the code means.
-    pub title: String,
+    pub title: Box<str>,
     /// The status of the answer.
     pub status: u16,
     /// What failed, on what, and why.
@@ -46,7 +46,7 @@ impl Problem {
     pub fn with_status(status: StatusCode, code: ErrorCode, detail: impl Into<String>) -> Self {
         Self {
             r#type: format!("urn:backstitch:error:{code}"),
-            title: code.summary().to_owned(),
+            title: code.summary().into(),
             status: status.as_u16(),
             detail: detail.into(),
             code: code.as_str().to_owned(),

@@ -105,8 +105,7 @@ async fn repeating(strategy: Option<Arc<dyn TranscriptCompression>>) -> f64 {
     let run = runtime.start(&agent, "sew").await.unwrap();
     assert_eq!(run.answer::<String>().await.unwrap(), "Done.");
     let shares = transport.shares.lock().unwrap().split_off(TURNS.0);
-    let repeating = shares.iter().filter(|share| **share >= 0.9).count() as f64 / shares.len() as f64;
-    repeating
+    shares.iter().filter(|share| **share >= 0.9).count() as f64 / shares.len() as f64
 }
 
 #[tokio::test]
