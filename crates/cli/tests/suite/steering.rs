@@ -85,13 +85,16 @@ fn a_line_that_is_not_complete_begins_the_next_message() {
 }
 
 #[test]
-fn escape_interrupts_the_turn_and_a_command_waits_for_its_end() {
+fn escape_interrupts_the_turn_and_a_command_that_waits_is_not_run() {
     let stage = stage();
     let terminal = working(&stage, 80);
     terminal.send(&format!("/cost{ENTER}"));
     terminal.wait_for("queued: /cost (after this turn)");
     terminal.send(ESCAPE);
     terminal.wait_for("interrupted. A message continues the conversation");
+    wait_until("the draft", || terminal.screen().trim_end().ends_with("> /cost"));
+    assert!(!terminal.everything().contains("answers of the model"), "{}", terminal.everything());
+    terminal.send(ENTER);
     terminal.wait_for("answers of the model");
     say(&terminal, "Something else", "First.", 2);
     leave(terminal);

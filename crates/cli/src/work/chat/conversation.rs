@@ -267,6 +267,7 @@ impl Conversation {
 
     fn report_failure(&self, done: anyhow::Result<Flow>) -> Flow {
         done.unwrap_or_else(|error| {
+            self.typed_ahead().hold_lines();
             crate::error::report(&self.common, error, false);
             Flow::Continue
         })

@@ -112,7 +112,7 @@ impl Chat {
         let (mut was_interrupted, mut begin) = (false, String::new());
         while matches!(flow, Flow::Continue) {
             let typed = conversation.take_typed();
-            begin.push_str(&typed.draft);
+            begin = typing::join(begin, &typed.draft);
             let line = match conversation.queue_again(typed.lines) {
                 Some(line) => {
                     println!("{}{line}", conversation.prompt_text());

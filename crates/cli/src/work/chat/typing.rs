@@ -26,10 +26,28 @@ const LONGEST: usize = 100_000;
 /// What was typed and is not a message yet.
 #[derive(Debug, Default)]
 pub(super) struct TypedAhead {
-    /// A line that is not complete.
+    /// The beginning of the next message, such as a line that is not complete.
     pub(super) draft: String,
     /// Lines for the prompt after this turn.
     pub(super) lines: VecDeque<String>,
+}
+
+impl TypedAhead {
+    /// Makes the lines the beginning of the next message, so that none of them runs before the person sends it.
+    pub(super) fn hold_lines(&mut self) {
+        let draft = std::mem::take(&mut self.draft);
+        let lines = std::mem::take(&mut self.lines);
+        self.draft = lines.into_iter().chain([draft]).fold(String::new(), |text, line| join(text, &line));
+    }
+}
+
+/// Joins two texts with a line break, unless one of them is empty.
+pub(super) fn join(mut text: String, next: &str) -> String {
+    if !text.is_empty() && !next.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(next);
+    text
 }
 
 /// What follows a key.
@@ -77,6 +95,20 @@ impl LineBuffer {
             }
         }
         steps
+    }
+
+    /// Takes the last bytes, and returns all that is left. What completes a line now begins the next message all the same: nothing
+    /// reads it any more.
+    fn finish(&mut self, last: impl IntoIterator<Item = Vec<u8>>) -> String {
+        let mut text = String::new();
+        for bytes in last {
+            for step in self.add(&bytes) {
+                if let TypingStep::Line(line) = step {
+                    text = join(text, &line);
+                }
+            }
+        }
+        join(text, &std::mem::take(&mut self.text))
     }
 
     fn push(&mut self, character: char) {
@@ -130,18 +162,14 @@ impl TypingReader {
         }
     }
 
-    /// Ends reading, and returns the line that is not complete.
+    /// Ends reading, and returns the lines that nothing has read and the one that is not complete.
     pub(super) fn finish(mut self) -> String {
         self.end();
+        let mut last = Vec::new();
         while let Ok(bytes) = self.bytes.try_recv() {
-            // What completes a line now begins the next message all the same: nobody reads it any more.
-            for step in self.buffer.add(&bytes) {
-                if let TypingStep::Line(line) = step {
-                    self.buffer.text = line;
-                }
-            }
+            last.push(bytes);
         }
-        std::mem::take(&mut self.buffer.text)
+        self.buffer.finish(last)
     }
 
     fn end(&mut self) {
@@ -205,5 +233,17 @@ mod tests {
         assert_eq!(buffer.add(b"\x15\x1b[200~one\rtwo\x1b[201~\r"), [line("one\ntwo")]);
         assert_eq!(buffer.add(b"\x1b[A\x1b[1;5C"), []);
         assert_eq!(buffer.text, "");
+    }
+
+    #[test]
+    fn lines_that_nothing_has_read_are_kept() {
+        let mut buffer = LineBuffer::default();
+        assert_eq!(buffer.add(b"fir"), []);
+        assert_eq!(buffer.finish([b"st\rsecond\r".to_vec(), b"thi".to_vec()]), "first\nsecond\nthi");
+        assert_eq!(buffer.finish([b"one\r".to_vec()]), "one");
+        let lines = VecDeque::from(["/cost".to_owned(), "!make".to_owned()]);
+        let mut typed = TypedAhead { draft: "and".to_owned(), lines };
+        typed.hold_lines();
+        assert_eq!((typed.draft.as_str(), typed.lines.len()), ("/cost\n!make\nand", 0));
     }
 }

@@ -33,12 +33,14 @@ const LEFT_OPEN: &str = "left waiting; `/resume` asks again, a message ends the 
 const SHOWN: usize = 60;
 
 impl Conversation {
-    /// Drives a run to its end. If it waits for approvals, asks the person, and continues.
+    /// Drives a run to its end. If it waits for approvals, asks the person, and continues. Lines that wait for the end of the turn run
+    /// only after an answer. After any other end they begin the next message: the person typed them before it.
     pub(super) async fn drive(&self, run: Run, mut signals: Signals) -> anyhow::Result<Flow> {
         let (place, session) = (self.place()?, run.session());
         let screen = Screen::new(false);
         screen.use_files(&place.runtime);
         let (mut driven, mut flow) = self.watch(&screen, run, &mut signals).await;
+        let mut is_interrupted = driven.interrupted;
         let (runtime, agent, mut continued) = (&place.runtime, &self.built.agent, 0);
         while flow == Flow::Continue {
             let run = if driven.is_cut_off() && continued < MOST_CONTINUED {
@@ -54,6 +56,7 @@ impl Conversation {
             } else if driven.can_ask(&self.common) {
                 let workspace = self.files().await?;
                 let Decisions::Made(drift) = self.ask(&screen, workspace.clone(), &mut signals).await? else {
+                    self.typed_ahead().hold_lines();
                     screen.status(LEFT_OPEN);
                     self.print_status(&place.view(session).await?);
                     return Ok(flow);
@@ -65,6 +68,10 @@ impl Conversation {
                 break;
             };
             (driven, flow) = self.watch(&screen, run, &mut signals).await;
+            is_interrupted |= driven.interrupted;
+        }
+        if is_interrupted || driven.answer().is_none() {
+            self.typed_ahead().hold_lines();
         }
         self.report(&screen, session, driven).await?;
         Ok(flow)
