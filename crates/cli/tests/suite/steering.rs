@@ -161,6 +161,8 @@ fn a_command_of_the_person_is_recorded_and_its_output_goes_with_the_next_message
     say(&terminal, "And that?", "Two.", 2);
     say(&terminal, "Thanks", "Three.", 3);
     enter(&terminal, "!", "type a command after the `!`");
+    // It does not wait for a process in the background.
+    enter(&terminal, "!sleep 120 < /dev/null & exit 4", "exit code 4");
     leave(terminal);
     let messages = messages(&stage);
     assert!(messages[0].1.contains("seven") && messages[0].1.contains("echo seven"), "{messages:?}");

@@ -6,7 +6,8 @@
 //! leaves it as it is.
 
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use backstitch::host::one_line;
@@ -15,7 +16,9 @@ use backstitch::secrets::Secrets;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::process::Command;
+use tokio::signal::unix::SignalKind;
 use tokio::sync::mpsc::{Sender, channel};
+use tokio::time::{Instant, sleep_until};
 
 use super::conversation::{Conversation, Flow};
 use crate::keys;
@@ -26,6 +29,9 @@ const KEPT: usize = 16 * 1024;
 
 /// The most bytes of a line that is printed.
 const LONGEST_LINE: usize = 64 * 1024;
+
+/// How long the rest of the output is waited for after the command has ended. A process in the background may keep it open.
+const REST: Duration = Duration::from_millis(300);
 
 /// The topic of the notes about commands of a person.
 const TOPIC: &str = "person_command";
@@ -97,7 +103,7 @@ impl Conversation {
             Some(directory) => directory.clone(),
             None => std::env::current_dir()?,
         };
-        let done = execute(command, directory).await?;
+        let (done, flow) = execute(command, directory).await?;
         if let (Some(place), Some(session)) = (&self.place, self.session) {
             place
                 .runtime
@@ -109,7 +115,7 @@ impl Conversation {
         }
         eprintln!("{}; the next message takes the output with it", done.end);
         self.commands.push(done);
-        Ok(Flow::Continue)
+        Ok(flow)
     }
 
     /// Records the commands that ran before the session existed.
@@ -124,7 +130,8 @@ impl Conversation {
     }
 }
 
-async fn execute(command: &str, directory: PathBuf) -> anyhow::Result<PersonCommand> {
+/// Runs a command, and returns what follows: a signal may ask the process to end meanwhile.
+async fn execute(command: &str, directory: PathBuf) -> anyhow::Result<(PersonCommand, Flow)> {
     // Ctrl-C is for the command.
     let mut signals = Signals::listen().context("signals cannot be handled here")?;
     let mut child = Command::new("sh")
@@ -148,7 +155,16 @@ async fn execute(command: &str, directory: PathBuf) -> anyhow::Result<PersonComm
     }
     drop(send);
     let (mut kept, mut are_open) = (KeptOutput::default(), true);
+    let (mut is_interrupted, mut flow) = (false, Flow::Continue);
+    // How the command ended, and until when the rest of its output is waited for.
+    let mut ended: Option<(ExitStatus, Instant)> = None;
     let status = loop {
+        if let Some((status, _)) = ended
+            && !are_open
+        {
+            break status;
+        }
+        let deadline = ended.map_or_else(Instant::now, |(_, deadline)| deadline);
         tokio::select! {
             line = lines.recv(), if are_open => match line {
                 Some(line) => {
@@ -157,18 +173,33 @@ async fn execute(command: &str, directory: PathBuf) -> anyhow::Result<PersonComm
                 }
                 None => are_open = false,
             },
-            status = child.wait(), if !are_open => break status?,
-            // The command got it too, and decides what to do.
-            _ = signals.next() => {}
+            status = child.wait(), if ended.is_none() => ended = Some((status?, Instant::now() + REST)),
+            () = sleep_until(deadline), if ended.is_some() => are_open = false,
+            signal = signals.next() => {
+                let is_interrupt = signal == SignalKind::interrupt();
+                if [SignalKind::terminate(), SignalKind::hangup()].contains(&signal) {
+                    flow = Flow::Stopped;
+                }
+                // The command got the first Ctrl-C too, and decides what to do.
+                if flow == Flow::Stopped || (is_interrupt && is_interrupted) {
+                    let _ = child.start_kill();
+                }
+                is_interrupted |= is_interrupt;
+            }
         }
     };
+    lines.close();
+    while let Ok(line) = lines.try_recv() {
+        print!("{line}");
+        kept.add(&line);
+    }
     let secrets = Secrets::new(keys::all());
     let output = secrets.redact(&kept.text()).into_owned();
     let end = match status.code() {
         Some(code) => format!("exit code {code}"),
         None => "ended by a signal".to_owned(),
     };
-    Ok(PersonCommand { command: secrets.redact(command).into_owned(), end, output })
+    Ok((PersonCommand { command: secrets.redact(command).into_owned(), end, output }, flow))
 }
 
 /// A stream of a command.
@@ -177,7 +208,8 @@ enum Stream {
     Errors(tokio::process::ChildStderr),
 }
 
-/// Sends the lines of a stream. One that is too long is sent in parts, and bytes that are not text are replaced.
+/// Sends the lines of a stream. One that is too long is sent in parts, and bytes that are not text are replaced. Once nothing receives
+/// them, they are read and dropped: a process in the background would fail to write otherwise.
 async fn read_lines(stream: impl AsyncRead + Unpin, send: Sender<String>) {
     let mut stream = BufReader::with_capacity(LONGEST_LINE, stream);
     loop {
@@ -188,9 +220,7 @@ async fn read_lines(stream: impl AsyncRead + Unpin, send: Sender<String>) {
         let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1);
         let text = String::from_utf8_lossy(&bytes[..end]).into_owned();
         stream.consume(end);
-        if send.send(text).await.is_err() {
-            return;
-        }
+        let _ = send.send(text).await;
     }
 }
 
