@@ -5,6 +5,7 @@ use backstitch::code::ErrorCode;
 use backstitch::view::JournalView;
 
 use crate::problem::Problem;
+use crate::rights::is_copy;
 use crate::table::Call;
 
 /// Returns the files of a session: those of its recorded definition, which knows where they were moved to, or else those of its journal.
@@ -13,13 +14,12 @@ pub(super) async fn files_of<Q, B>(call: &Call<Q, B>, view: &JournalView) -> Res
         return Ok(OperationFiles::Recorded);
     };
     let Some(path) = &definition.workspace.path else { return Ok(OperationFiles::Untouched) };
-    let is_copy = view.isolation().is_some();
-    if !is_copy {
+    if !is_copy(view, path) {
         call.state.rights.check_directory(path)?;
     }
     let mut spec = definition.workspace_spec()?.unwrap_or_default();
     // A copy that was deleted is created again. No other directory is.
-    spec.in_place = !is_copy;
+    spec.in_place = view.isolation().is_none();
     Ok(OperationFiles::Within(spec))
 }
 

@@ -201,11 +201,14 @@ async fn fork(call: Call<NoFields, ForkBody>) -> Result<ForkReport, Problem> {
             return Err(Problem::invalid("`isolated` needs the `directory` that is copied"));
         }
         None => {
-            // A new directory is made beside that of the parent, which may be outside of the roots.
-            if let Some(around) =
-                view.directory().map(PathBuf::from).and_then(|own| own.parent().map(PathBuf::from))
-            {
-                call.state.rights.check_directory(&around)?;
+            // A new directory is made beside that of the parent, which may be outside of the roots. The definition names
+            // where the files were moved to.
+            let definition = call.runtime().recorded_agent(view.session_id()).await.ok();
+            let defined = definition.and_then(|definition| definition.workspace.path);
+            for own in defined.into_iter().chain(view.directory().map(PathBuf::from)) {
+                if let Some(around) = own.parent() {
+                    call.state.rights.check_directory(around)?;
+                }
             }
             None
         }

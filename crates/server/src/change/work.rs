@@ -137,7 +137,7 @@ async fn start(call: Call<NoFields, NewSession>) -> Result<StartedRun, Problem> 
         is_isolated: *isolated,
     };
     let agent = call.state.options.agents.define(choice).await?;
-    call.state.rights.check_agent(&agent)?;
+    call.state.rights.check_agent(&agent, None)?;
     let mission = mission_of(&agent, mission)?;
     let options = SessionOptions { id: *session, tags: tags.clone(), ..SessionOptions::default() };
     let run = call.runtime().start_with(&agent.built.agent, mission, options).await?;
@@ -180,9 +180,10 @@ async fn send(call: Call<NoFields, TextBody>) -> Result<SentItem, Problem> {
 
 /// Builds the agent of a recorded session, unless it may do too much.
 async fn build_recorded<B>(call: &Call<NoFields, B>) -> Result<(SessionId, RunnableAgent), Problem> {
-    let session = call.session().await?;
+    let view = call.view().await?;
+    let session = view.session_id();
     let agent = call.state.options.agents.recorded(session).await?;
-    call.state.rights.check_agent(&agent)?;
+    call.state.rights.check_agent(&agent, Some(&view))?;
     Ok((session, agent))
 }
 
