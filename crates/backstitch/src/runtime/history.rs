@@ -185,9 +185,15 @@ pub fn resolve_beginning(path: &Path) -> Result<PathBuf, RuntimeError> {
     let failed =
         |error: io::Error| RuntimeError::Directory { directory: path.to_owned(), cause: Arc::new(error) };
     let path = std::path::absolute(path).map_err(failed)?;
-    match (path.canonicalize(), path.parent(), path.file_name()) {
-        (Ok(there), ..) => Ok(there),
-        (Err(_), Some(parent), Some(name)) => Ok(resolve_beginning(parent)?.join(name)),
-        (Err(error), ..) => Err(failed(error)),
+    let (mut beginning, mut rest) = (path.as_path(), Vec::new());
+    loop {
+        match (beginning.canonicalize(), beginning.parent(), beginning.file_name()) {
+            (Ok(there), ..) => return Ok(rest.iter().rev().fold(there, |there, name| there.join(name))),
+            (Err(_), Some(parent), Some(name)) => {
+                rest.push(name);
+                beginning = parent;
+            }
+            (Err(error), ..) => return Err(failed(error)),
+        }
     }
 }
