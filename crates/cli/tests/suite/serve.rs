@@ -209,6 +209,30 @@ fn requests_get_no_more_than_the_person_allowed() {
 }
 
 #[test]
+fn an_isolated_session_continues_in_its_copy() {
+    let stage = Stage::new();
+    let agent = agent(&stage, &["echo whole > hem.txt"], "auto");
+    let served = Served::start(&stage, &["--write", "--agent", &agent]);
+    let new = json!({"mission": "Sew the hem", "agent": "tailor", "isolated": true});
+    let session = served.client.post("/api/v1/sessions", &new)["session"].as_str().unwrap().to_owned();
+    let base = format!("/api/v1/sessions/{session}");
+    let settle = || {
+        served.wait_for(&session, "idle");
+        wait_until("the end of the run", || {
+            let runs = served.client.get("/api/v1/runs");
+            let is_running = runs["runs"].as_array().unwrap().iter().any(|run| run["state"] == "running");
+            !is_running && served.session(&session)["holder"].is_null()
+        });
+    };
+    settle();
+    served.client.post(&format!("{base}/ask"), &json!({"text": "Which colour?"}));
+    settle();
+    assert_eq!(stage.file("hem.txt"), None);
+    served.client.post(&format!("{base}/apply"), &json!({}));
+    assert_eq!(stage.file("hem.txt").as_deref(), Some("whole\n"));
+}
+
+#[test]
 fn addresses_and_options_are_checked_at_the_start() {
     let stage = Stage::new();
     for (arguments, words) in [
