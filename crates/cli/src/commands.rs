@@ -1,12 +1,16 @@
 //! The commands about sessions and stores, and what each of them calls.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Subcommand;
 
 use crate::common::Common;
 use crate::trust::Trust;
 use crate::{history, look, open, people, programs, store, work};
+
+/// Time that blocking work has to end after a command. What it does is durable, or undone by the next process.
+const LAST_WORK: Duration = Duration::from_secs(10);
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -194,7 +198,9 @@ pub(crate) enum Command {
     ///
     /// Serves the inspector on this machine, and opens its link. FILE is a bundle of `export`, which is shown without a store.
     #[cfg(feature = "server")]
-    #[command(after_help = "Examples:\n  backstitch ui\n  backstitch ui --write\n  backstitch ui session.bundle")]
+    #[command(
+        after_help = "Examples:\n  backstitch ui\n  backstitch ui --write\n  backstitch ui session.bundle"
+    )]
     Ui(programs::server::Ui),
     /// Offer an agent to editors that speak the Agent Client Protocol, on standard input and output.
     ///
@@ -216,7 +222,9 @@ pub(crate) enum Command {
 
 pub(crate) fn run(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(dispatch(common, command))
+    let done = runtime.block_on(dispatch(common, command));
+    runtime.shutdown_timeout(LAST_WORK);
+    done
 }
 
 async fn dispatch(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
