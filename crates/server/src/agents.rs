@@ -7,7 +7,6 @@ use std::path::PathBuf;
 
 use backstitch::agent_file::BuiltAgent;
 use backstitch::code::ErrorCode;
-use backstitch::host::ImportOptions;
 use backstitch::id::SessionId;
 use backstitch::mode::AgentMode;
 use backstitch::ports::BoxFuture;
@@ -43,9 +42,6 @@ pub struct RunnableAgent {
     pub directory: Option<PathBuf>,
 }
 
-/// Limits of sessions that are imported.
-pub type ImportLimits = ImportOptions;
-
 /// An agent that clients may start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OfferedAgent {
@@ -75,9 +71,6 @@ pub trait Agents: Send + Sync + 'static {
     /// Builds the agent that a session is recorded with.
     fn recorded(&self, session: SessionId) -> BoxFuture<'_, Result<RunnableAgent, Problem>>;
 
-    /// Returns what sessions of other people may do here. The directory in it is not used.
-    fn import_limits(&self) -> ImportLimits;
-
     /// Returns the name of the person, with which decisions are recorded.
     fn person(&self) -> Option<String>;
 }
@@ -102,10 +95,6 @@ impl Agents for NoAgents {
 
     fn recorded(&self, _: SessionId) -> BoxFuture<'_, Result<RunnableAgent, Problem>> {
         Box::pin(async { Err(Self::refuse()) })
-    }
-
-    fn import_limits(&self) -> ImportLimits {
-        ImportOptions::default()
     }
 
     fn person(&self) -> Option<String> {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::problem::Problem;
 use crate::routes::routes;
-use crate::table::{Answer, RequestBody, Route};
+use crate::table::{Answer, Route};
 
 /// Returns the description of the API.
 pub fn description() -> Value {
@@ -67,12 +67,8 @@ fn operation(
         operation["description"] =
             "Changes something: refused unless the server was started with `--write`.".into();
     }
-    let content = match &route.body {
-        None => None,
-        Some(RequestBody::Json(schema)) => Some(json!({ "application/json": { "schema": schema(bodies) } })),
-        Some(RequestBody::Bytes) => Some(json!({ "application/octet-stream": {} })),
-    };
-    if let Some(content) = content {
+    if let Some(schema) = route.body {
+        let content = json!({ "application/json": { "schema": schema(bodies) } });
         operation["requestBody"] = json!({ "content": content });
     }
     let (status, content) = match &route.answer {

@@ -28,11 +28,10 @@ mod state;
 mod table;
 mod timed;
 mod tls;
-mod upload;
 mod views;
 mod work;
 
-pub use agents::{AgentChoice, Agents, ImportLimits, NoAgents, OfferedAgent, OfferedAgents, RunnableAgent};
+pub use agents::{AgentChoice, Agents, NoAgents, OfferedAgent, OfferedAgents, RunnableAgent};
 pub use describe::description;
 pub use limits::ServerLimits;
 pub use pages::{Page, Pages};

@@ -31,8 +31,6 @@ pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 pub struct ServerLimits {
     /// The largest body with JSON, in bytes.
     pub body_bytes: usize,
-    /// The largest bundle that is imported, in bytes.
-    pub import_bytes: usize,
     /// The most rows of a page.
     pub page_rows: usize,
     /// The most bytes of the rows of a page, unless a single row is larger.
@@ -65,7 +63,6 @@ impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             body_bytes: 1024 * 1024,
-            import_bytes: 1024 * 1024 * 1024,
             page_rows: 1_000,
             page_bytes: 4 * 1024 * 1024,
             file_bytes: 4 * 1024 * 1024,

@@ -25,7 +25,6 @@ use crate::limits::BODY_TIME;
 use crate::parameters::Parameters;
 use crate::problem::Problem;
 use crate::state::ServerState;
-use crate::upload::UploadedFile;
 
 /// The name of a session in a path.
 const SESSION: &str = "session";
@@ -45,15 +44,10 @@ pub(crate) struct Route {
     pub(crate) about: &'static str,
     /// The schema of its query parameters.
     pub(crate) query: fn() -> Schema,
-    pub(crate) body: Option<RequestBody>,
+    /// The schema of the body of one that changes something.
+    pub(crate) body: Option<SchemaOf>,
     pub(crate) answer: Answer,
     pub(crate) router: MethodRouter<Arc<ServerState>>,
-}
-
-/// What a route that changes something reads.
-pub(crate) enum RequestBody {
-    Json(SchemaOf),
-    Bytes,
 }
 
 /// What a route answers.
@@ -145,7 +139,7 @@ impl Route {
         }
     }
 
-    /// A route that changes something.
+    /// A route that changes something. This is the one place of all of them.
     pub(crate) fn change<Q, B, T, F, W>(
         (method, path): (Method, &'static str),
         about: &'static str,
@@ -159,58 +153,16 @@ impl Route {
         F: Fn(Call<Q, B>) -> W + Clone + Send + Sync + 'static,
         W: Future<Output = Result<T, Problem>> + Send + 'static,
     {
-        let body = RequestBody::Json(schema_of::<B>);
-        let read = |state: Arc<ServerState>, headers: HeaderMap, body: Body| async move {
-            read_json::<B>(&headers, body, state.options.limits.body_bytes).await
-        };
-        Self::write((method, path), about, (status, body), read, handler)
-    }
-
-    /// A route that changes something by a file, which may be large.
-    pub(crate) fn upload<Q, T, F, W>(
-        path: &'static str,
-        about: &'static str,
-        status: StatusCode,
-        handler: F,
-    ) -> Self
-    where
-        Q: DeserializeOwned + JsonSchema + Send + Sync + 'static,
-        T: Serialize + JsonSchema + 'static,
-        F: Fn(Call<Q, UploadedFile>) -> W + Clone + Send + Sync + 'static,
-        W: Future<Output = Result<T, Problem>> + Send + 'static,
-    {
-        let read = |state: Arc<ServerState>, _, body: Body| async move {
-            UploadedFile::receive(body, state.options.limits.import_bytes).await
-        };
-        Self::write((Method::POST, path), about, (status, RequestBody::Bytes), read, handler)
-    }
-
-    /// The one place of all routes that change something.
-    fn write<Q, B, T, R, V, F, W>(
-        (method, path): (Method, &'static str),
-        about: &'static str,
-        (status, body): (StatusCode, RequestBody),
-        read: R,
-        handler: F,
-    ) -> Self
-    where
-        Q: DeserializeOwned + JsonSchema + Send + Sync + 'static,
-        B: Send + Sync + 'static,
-        T: Serialize + JsonSchema + 'static,
-        R: Fn(Arc<ServerState>, HeaderMap, Body) -> V + Clone + Send + Sync + 'static,
-        V: Future<Output = Result<B, Problem>> + Send + 'static,
-        F: Fn(Call<Q, B>) -> W + Clone + Send + Sync + 'static,
-        W: Future<Output = Result<T, Problem>> + Send + 'static,
-    {
         let parameters = Parameters::of::<Q>();
         let handle = move |State(state): State<Arc<ServerState>>, path: RawPathParams, request: Request| {
-            let (handler, read, parameters) = (handler.clone(), read.clone(), parameters.clone());
+            let (handler, parameters) = (handler.clone(), parameters.clone());
             async move {
                 let answered = async {
                     check_write(&state)?;
                     let Call { state, headers, path, query, .. } =
                         read_head::<Q>(state, &path, &request, &parameters)?;
-                    let body = read(state.clone(), headers.clone(), request.into_body()).await?;
+                    let limit = state.options.limits.body_bytes;
+                    let body = read_json::<B>(&headers, request.into_body(), limit).await?;
                     let call = Call { state: state.clone(), headers, path, query, body };
                     let done = state.writing.run(async move {
                         if !call.part(SESSION).is_empty() {
@@ -231,6 +183,7 @@ impl Route {
         };
         let answer = Answer::Json(status, |generator| generator.subschema_for::<T>());
         let router = on(filter, handle);
+        let body: SchemaOf = |generator| generator.subschema_for::<B>();
         Self { method, path, about, query: || schemars::schema_for!(Q), body: Some(body), answer, router }
     }
 
@@ -238,10 +191,6 @@ impl Route {
     pub(crate) fn changes(&self) -> bool {
         self.body.is_some()
     }
-}
-
-fn schema_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
-    generator.subschema_for::<T>()
 }
 
 /// Refuses a change if the server only reads, or ends.

@@ -40,14 +40,14 @@ function address(path, query) {
   return url;
 }
 
-async function request(method, path, { query, body, raw, signal, headers } = {}) {
+async function request(method, path, { query, body, signal } = {}) {
   let response;
   try {
     response = await fetch(address(path, query), {
       method,
       signal,
-      headers: { authorization: `Bearer ${token ?? ""}`, ...(body === undefined ? {} : { "content-type": "application/json" }), ...headers },
-      body: body === undefined ? raw : JSON.stringify(body),
+      headers: { authorization: `Bearer ${token ?? ""}`, ...(body === undefined ? {} : { "content-type": "application/json" }) },
+      body: body === undefined ? undefined : JSON.stringify(body),
       cache: "no-store",
       credentials: "omit",
       redirect: "error",
@@ -68,8 +68,6 @@ export const get = async (path, query, signal) => (await request("GET", path, { 
 export const post = async (path, body = {}, query) => (await request("POST", path, { body, query })).json();
 export const remove = async (path, query) => (await request("DELETE", path, { query })).json();
 export const blob = async (path, query) => (await request("GET", path, { query })).blob();
-export const upload = async (path, file, query) =>
-  (await request("POST", path, { raw: file, query, headers: { "content-type": "application/octet-stream" } })).json();
 
 /** Reads the pages of a list from `query.from` on, at most `most` rows. */
 export async function all(path, field, query = {}, most = 10000, signal) {

@@ -1,7 +1,7 @@
 // All sessions: what waits for a person on top, then a table with filters and search. It keeps itself up to date.
 
 import { h, show, button, notice, ask } from "../lib/dom.js";
-import { get, post, upload } from "../lib/api.js";
+import { get, post } from "../lib/api.js";
 import { bind } from "../lib/keys.js";
 import { ago, line, money, number, plural, short, visible } from "../lib/format.js";
 import { decision } from "./decide.js";
@@ -75,21 +75,12 @@ export async function sessions(main, { query, signal, server, go, title }) {
   origin.addEventListener("change", apply);
 
   const broken = h("div", { role: "alert" });
-  const choose = h("input", { type: "file", id: "bundle", class: "hidden" });
-  choose.addEventListener("change", async () => {
-    try {
-      const done = await upload("/import", choose.files[0]);
-      notice("The bundle was imported.");
-      go(`/session/${done.session}`);
-    } catch (error) { notice(error.message, "error"); }
-  });
 
   show(main, h("div.pad", h("h1", "Sessions"), waiting,
     h("form.filters", { role: "search", onsubmit: (event) => { event.preventDefault(); apply(); } },
       h("label.hidden", { for: "search" }, "Search"), search, h("label.hidden", { for: "status" }, "Status"), status,
       h("label.hidden", { for: "origin" }, "Origin"), origin,
-      server.write && button("New session", () => start(server, go), { class: "primary" }),
-      server.write && [h("label.hidden", { for: "bundle" }, "Bundle"), choose, button("Import", () => choose.click())]),
+      server.write && button("New session", () => start(server, go), { class: "primary" })),
     broken, count,
     h("div.scroll", { tabindex: "0", role: "region", "aria-label": "Table of sessions" }, h("table.list", h("thead", h("tr", ["Status", "Mission", "Agent", "Directory", "Turns", "Money", "Outcome", "Changed"].map((name) => h("th", { scope: "col" }, name)))), body)),
     more));

@@ -1,18 +1,19 @@
-//! Routes that erase, and that import sessions.
+//! Routes that erase. Each first looks at what it would change: a session that works elsewhere is not changed with another one.
 
-use std::path::PathBuf;
+use std::collections::HashSet;
 
-use backstitch::host::{ImportOptions, RemoveOptions, SessionBundle};
+use backstitch::host::RemoveOptions;
+use backstitch::id::SessionId;
 use backstitch::ports::{ErasureMode, ForkRemoval};
 use backstitch::redaction::SensitiveValue;
-use backstitch::report::{SessionImport, SessionRedaction, SessionRemoval};
+use backstitch::report::{SessionRedaction, SessionRemoval};
 use http::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::problem::Problem;
+use crate::state::ServerState;
 use crate::table::{Call, NoFields, Route};
-use crate::upload::UploadedFile;
 
 /// A value that is removed.
 #[derive(Deserialize, JsonSchema)]
@@ -37,14 +38,6 @@ struct RemoveQuery {
     dry_run: bool,
 }
 
-/// Where an imported session continues.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ImportQuery {
-    /// Directory for its files, at or below a root of the server. By default, no file is written.
-    directory: Option<String>,
-}
-
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::change(
@@ -59,39 +52,63 @@ pub(super) fn routes() -> Vec<Route> {
             StatusCode::OK,
             remove,
         ),
-        Route::upload("/api/v1/import", "Import a session from a bundle", StatusCode::CREATED, import),
     ]
 }
 
 async fn redact(call: Call<NoFields, RedactBody>) -> Result<SessionRedaction, Problem> {
+    let session = call.session().await?;
     let value = SensitiveValue::new(&call.body.value)?;
-    let done = call.runtime().redact(call.session().await?, value, mode(call.body.dry_run)).await;
+    check_all(&call.state, family_of(&call.state, session).await?).await?;
+    let rehearsed = call.runtime().redact(session, value.clone(), ErasureMode::DryRun).await?;
+    // Other sessions that need a removed content lose it too.
+    check_all(&call.state, rehearsed.content.shared_with.clone()).await?;
+    if call.body.dry_run {
+        return Ok(rehearsed);
+    }
+    let done = call.runtime().redact(session, value, ErasureMode::Now).await;
     // Views hold what was recorded, also if only a part of it could be removed.
     call.state.views.forget_all();
     Ok(done?)
 }
 
 async fn remove(call: Call<RemoveQuery, NoFields>) -> Result<SessionRemoval, Problem> {
-    let RemoveQuery { with_forks, dry_run } = call.query;
-    let forks = if with_forks { ForkRemoval::Include } else { ForkRemoval::Refuse };
-    let options = RemoveOptions { forks, mode: mode(dry_run) };
-    let done = call.runtime().remove([call.session().await?], options).await;
+    let session = call.session().await?;
+    let forks = if call.query.with_forks { ForkRemoval::Include } else { ForkRemoval::Refuse };
+    let rehearsed =
+        call.runtime().remove([session], RemoveOptions { forks, mode: ErasureMode::DryRun }).await?;
+    check_all(&call.state, removed_by(&rehearsed)).await?;
+    if call.query.dry_run {
+        return Ok(rehearsed);
+    }
+    let done = call.runtime().remove([session], RemoveOptions { forks, mode: ErasureMode::Now }).await;
     call.state.views.forget_all();
     Ok(done?)
 }
 
-fn mode(dry_run: bool) -> ErasureMode {
-    if dry_run { ErasureMode::DryRun } else { ErasureMode::Now }
+/// Refuses to change sessions of which one works elsewhere.
+async fn check_all(state: &ServerState, sessions: Vec<SessionId>) -> Result<(), Problem> {
+    for session in sessions {
+        state.rights.check_session(&state.runtime, &state.views, session).await?;
+    }
+    Ok(())
 }
 
-async fn import(call: Call<ImportQuery, UploadedFile>) -> Result<SessionImport, Problem> {
-    let Call { state, query, body: uploaded, .. } = call;
-    let workspace = match &query.directory {
-        Some(directory) => Some(state.rights.check_directory(&PathBuf::from(directory))?),
-        None => None,
-    };
-    let bundle = SessionBundle::open(uploaded.path(), &mut |_| {}).await?;
-    let limits = state.options.agents.import_limits();
-    let options = ImportOptions { workspace, ..limits };
-    Ok(state.runtime.import(&bundle, options, &mut |_| {}).await?)
+/// Returns the sessions that are redacted with a session: all that are linked to it by forks and calls.
+async fn family_of(state: &ServerState, session: SessionId) -> Result<Vec<SessionId>, Problem> {
+    let mut first = session;
+    let mut seen = HashSet::from([session]);
+    loop {
+        let view = state.views.load(&state.runtime, first).await?;
+        match view.created().origin.parent() {
+            Some(parent) if seen.insert(parent) => first = parent,
+            _ => break,
+        }
+    }
+    // Everything that depends on the first one.
+    let options = RemoveOptions { forks: ForkRemoval::Include, mode: ErasureMode::DryRun };
+    Ok(removed_by(&state.runtime.remove([first], options).await?))
+}
+
+fn removed_by(removal: &SessionRemoval) -> Vec<SessionId> {
+    removal.content.sessions.iter().map(|one| one.session).collect()
 }

@@ -1,5 +1,7 @@
 //! Steering over HTTP: a whole life of a session, and what clients may not do.
 
+use backstitch::host::{ImportOptions, SessionBundle};
+use backstitch::{ForkOptions, PointSpec, WorkspaceSpec};
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, StageOptions, writing_script};
@@ -85,12 +87,15 @@ fn a_whole_life_over_http() {
         assert!(!client.get(&format!("{base}{path}")).to_string().contains("sk-leaked"), "{path}");
     }
 
-    // A bundle, which another server imports.
+    // A bundle, which is imported on another machine.
     let bundle = client.send("GET", &format!("{base}/export"), &[], b"").bytes();
     let other = writing();
-    let imported =
-        other.client.send("POST", "/api/v1/import", &["content-type: application/octet-stream"], &bundle);
-    assert_eq!(imported.status, 201);
+    let file = other.directory.join("hem.bundle");
+    std::fs::write(&file, bundle).unwrap();
+    other.block_on(async {
+        let bundle = SessionBundle::open(&file, &mut |_| {}).await.unwrap();
+        other.runtime.import(&bundle, ImportOptions::default(), &mut |_| {}).await.unwrap();
+    });
     assert_eq!(other.client.get(&base)["messages"], client.get(&base)["messages"]);
 
     let (status, removed) = client.try_delete(&format!("{base}?with_forks=true"));
@@ -206,6 +211,25 @@ fn a_session_that_works_elsewhere_can_be_looked_at_and_not_changed() {
     }
     assert_eq!(stage.client.try_delete(&base).0, 403);
     assert!(outside.join("hem.txt").exists());
+}
+
+#[test]
+fn a_fork_that_works_elsewhere_is_not_erased_with_its_parent() {
+    let stage = writing();
+    let session = stage.started("Sew.");
+    let outside = stage.directory.parent().unwrap().join("elsewhere");
+    let options = ForkOptions::within(WorkspaceSpec::new(outside));
+    let forking = stage.runtime.fork_with(session.parse().unwrap(), PointSpec::Head, options);
+    let fork = stage.block_on(forking).unwrap().session.to_string();
+    let base = format!("/api/v1/sessions/{session}");
+    let (status, problem) = stage.client.try_delete(&format!("{base}?with_forks=true"));
+    assert_eq!((status, &problem["code"]), (403, &json!("beyond_rights")));
+    let body = json!({ "value": "sk-leaked-1234567890" });
+    let (status, problem) = stage.client.try_post(&format!("{base}/redact"), &body);
+    assert_eq!((status, &problem["code"]), (403, &json!("beyond_rights")));
+    for kept in [session, fork] {
+        assert_eq!(stage.client.get(&format!("/api/v1/sessions/{kept}"))["session"], kept.as_str());
+    }
 }
 
 #[test]

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use backstitch::Runtime;
 use backstitch::agent_file::AgentDefinition;
-use backstitch::host::ImportOptions;
 use backstitch::id::SessionId;
 use backstitch::ports::BoxFuture;
 use backstitch_server::{
-    AccessToken, AgentChoice, Agents, HttpAccess, ImportLimits, OfferedAgent, Problem, RunnableAgent, Server,
-    ServerLimits, ServerOptions,
+    AccessToken, AgentChoice, Agents, HttpAccess, OfferedAgent, Problem, RunnableAgent, Server, ServerLimits,
+    ServerOptions,
 };
 use backstitch_testkit::api::ApiClient;
 use serde_json::{Value, json};
@@ -181,10 +180,6 @@ impl Agents for ScriptedAgents {
 
     fn recorded(&self, session: SessionId) -> BoxFuture<'_, Result<RunnableAgent, Problem>> {
         Box::pin(async move { Self::runnable(&self.runtime.recorded_agent(session).await?) })
-    }
-
-    fn import_limits(&self) -> ImportLimits {
-        ImportOptions::default()
     }
 
     fn person(&self) -> Option<String> {

@@ -11,13 +11,12 @@ use backstitch::agent_file::{AgentDefinition, AgentFile};
 use backstitch::id::SessionId;
 use backstitch::mode::AgentMode;
 use backstitch::ports::BoxFuture;
-use backstitch_server::{AgentChoice, Agents, ImportLimits, OfferedAgent, Problem, RunnableAgent};
+use backstitch_server::{AgentChoice, Agents, OfferedAgent, Problem, RunnableAgent};
 use clap::Parser;
 use tokio::runtime::Handle;
 
 use crate::common::Common;
 use crate::error::{ErrorCode, advice_of, code_of, message_of};
-use crate::open::confinement::hide_secrets;
 use crate::open::definition::{AgentFlags, build_agent, definition_of, pin_servers, with_served_models};
 use crate::open::guarded::refuse_to_drive;
 use crate::open::{OpenStore, user_name};
@@ -139,14 +138,6 @@ impl Agents for CommandAgents {
             refuse_to_drive(&view)?;
             runnable(&common, &definition_of(&place, &view).await?)
         }))
-    }
-
-    fn import_limits(&self) -> ImportLimits {
-        let config = &self.common.config;
-        let rights = config.rights().resolve(backstitch::host::probe().confines());
-        let mut sandbox = config.sandbox(false).unwrap_or_else(|| AgentMode::Auto.sandbox());
-        hide_secrets(config, &mut sandbox);
-        ImportLimits { workspace: None, sandbox, mode: rights.mode }
     }
 
     fn person(&self) -> Option<String> {
