@@ -281,11 +281,16 @@ impl AgentDefinition {
 
     /// Whether a key of `approval` names a tool that the agent may have.
     pub(super) fn knows_tool(&self, name: &str) -> bool {
-        let is_own = self.command_tools.iter().any(|tool| tool.name == name)
-            || self.sub_agents.iter().any(|agent| agent.name == name)
+        let is_own = self.declares_tool(name)
             || self.mcp.iter().any(|server| server.may_have(name))
             || (!self.skills.is_empty() && name == skill::TOOL_NAME);
         is_own || is_built_in(name)
+    }
+
+    /// Whether a program or a sub-agent of this definition has the name of a tool.
+    pub(super) fn declares_tool(&self, name: &str) -> bool {
+        self.command_tools.iter().any(|tool| tool.name == name)
+            || self.sub_agents.iter().any(|agent| agent.name == name)
     }
 
     fn parts(&self, options: Option<&BuildOptions<'_>>) -> Result<(Tools, BoundPrompt), AgentFileError> {

@@ -172,11 +172,13 @@ fn plain_shell() -> Shell {
     Shell::of_mode(AgentMode::Full)
 }
 
-/// Returns the tool that reads pages, if this program can send requests.
+/// Returns the tool that reads pages, if this program can send requests. A definition may declare another tool of this name,
+/// as it could before there was this one.
 #[cfg(feature = "http")]
 fn fetch_tool(definition: &AgentDefinition) -> Option<Tool> {
     let private_hosts = definition.fetch.clone().unwrap_or_default().private_hosts;
-    Some(Fetch { private_hosts, ..Fetch::default() }.tool())
+    let tool = Fetch { private_hosts, ..Fetch::default() }.tool();
+    (!definition.declares_tool(tool.name().as_str())).then_some(tool)
 }
 
 #[cfg(not(feature = "http"))]

@@ -187,6 +187,16 @@ fn a_file_has_a_mode_and_sessions_without_one_keep_their_meaning() {
 }
 
 #[test]
+fn a_declared_tool_takes_the_place_of_the_one_that_reads_pages() {
+    let file =
+        "model = 'openai:m'\n[[tool]]\nname = 'fetch'\ndescription = 'Fetches thread.'\ncommand = ['true']";
+    let names = AgentDefinition::from_toml(file).unwrap().tool_names().unwrap();
+    assert_eq!(names.iter().filter(|name| *name == "fetch").count(), 1, "{names:?}");
+    let old = json!({"v": 1, "model": "openai:m", "tool": [{"name": "fetch", "description": "Fetches thread.", "command": ["true"]}]});
+    assert!(AgentDefinition::from_recorded(&old).unwrap().tool_names().is_ok());
+}
+
+#[test]
 fn definitions_of_older_versions_are_read() {
     let old = json!({
         "script": {"replies": [{"text": "Done."}]}, "system": "Mend.", "workspace": "/files",
