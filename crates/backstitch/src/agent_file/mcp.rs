@@ -94,7 +94,8 @@ impl McpDefinition {
         }
     }
 
-    /// Describes where the server is, and what it gets, for people who decide about it.
+    /// Describes where the server is, and what it gets, for people who decide about it. Values are not shown, since they may
+    /// be secrets.
     pub fn description(&self) -> String {
         let line = match &self.url {
             Some(url) => format!("MCP server {} is at {url}", self.name),
@@ -103,8 +104,9 @@ impl McpDefinition {
         let variables = self.variables();
         let given =
             if variables.is_empty() { String::new() } else { format!(", gets {}", variables.join(", ")) };
-        let values = self.values.iter().map(|(name, value)| format!(", with {name}={value}"));
-        format!("{line}{given}{}", values.collect::<String>())
+        let names: Vec<&str> = self.values.keys().map(String::as_str).collect();
+        let set = if names.is_empty() { String::new() } else { format!(", sets {}", names.join(", ")) };
+        format!("{line}{given}{set}")
     }
 
     /// Whether a tool of this name is one of this server, as far as that is known.
@@ -250,6 +252,7 @@ impl AgentDefinition {
 #[cfg(all(feature = "mcp", unix))]
 mod servers {
     use std::collections::BTreeSet;
+    use std::sync::Arc;
 
     use backstitch_mcp::{ClientError, McpServer, PinnedTool, ServerPlace, ServerSpec, ToolListChange};
 
@@ -258,7 +261,21 @@ mod servers {
         AgentDefinition, AgentFileError, BuildOptions, McpDefinition, Problem, Tool, below, header_source,
         value_of,
     };
-    use crate::tool::with_causes;
+    use crate::ports::BoxFuture;
+    use crate::tool::{ToolContext, ToolError, ToolHandler, ToolOutcome, with_causes};
+
+    /// The code of a recorded tool whose server cannot be set up: each call fails with this message.
+    struct MissingServer(String);
+
+    impl ToolHandler for MissingServer {
+        fn call(
+            &self,
+            _: ToolContext,
+            _: serde_json::Map<String, serde_json::Value>,
+        ) -> BoxFuture<'_, ToolOutcome> {
+            Box::pin(std::future::ready(Err(ToolError::new(&self.0))))
+        }
+    }
 
     impl McpDefinition {
         /// Returns the server. Without `options` it is never started, so its variables need not be set.
@@ -300,13 +317,20 @@ mod servers {
             Ok(McpServer::new(spec))
         }
 
-        /// Returns the pinned tools.
+        /// Returns the pinned tools. If a variable of the server is not set, they are there, and their calls fail: a session that
+        /// was recorded with them can be resumed.
         pub(in super::super) fn tools(
             &self,
             definition: &AgentDefinition,
             options: Option<&BuildOptions<'_>>,
         ) -> Result<Vec<Tool>, Problem> {
-            let server = self.server(definition, options)?;
+            let (server, missing) = match self.server(definition, options) {
+                Err(problem) if self.pinned.is_some() => {
+                    let message = format!("the MCP server {} cannot be used: {problem}", self.name);
+                    (self.server(definition, None)?, Some(message))
+                }
+                server => (server?, None),
+            };
             let Some(pinned) = &self.pinned else { return Ok(Vec::new()) };
             let read = |value: &serde_json::Value| {
                 serde_json::from_value(value.clone())
@@ -316,7 +340,11 @@ mod servers {
             let mut tools = Vec::new();
             for tool in &pinned {
                 let effect = self.effects.get(&tool.name).copied();
-                tools.push(server.tool(tool, effect).map_err(|error| Problem::new([], error))?);
+                let mut tool = server.tool(tool, effect).map_err(|error| Problem::new([], error))?;
+                if let Some(message) = &missing {
+                    tool.handler = Arc::new(MissingServer(message.clone()));
+                }
+                tools.push(tool);
             }
             let definition = Self { pinned: None, ..self.clone() };
             server.compare_with(pinned, move |name| definition.offers(name));
@@ -432,5 +460,19 @@ mod tests {
         let old = AgentDefinition { mode: None, ..closed };
         assert!(!server("").limits(&old).network);
         assert!(server("network = false\nurl = \"https://example.com\"").check().is_err());
+    }
+
+    #[test]
+    fn a_recorded_server_whose_variable_is_not_set_keeps_its_tools() {
+        let text =
+            "name = \"files\"\ncommand = [\"files\"]\nenv = { TOKEN = \"THREAD_TOKEN_THAT_IS_NOT_SET\" }";
+        let mut server: McpDefinition = toml::from_str(text).unwrap();
+        let definition = AgentDefinition::default();
+        let options = BuildOptions { key: Box::new(|_: &str| None), transport: None };
+        assert!(server.tools(&definition, Some(&options)).is_err(), "it cannot be asked for its tools");
+        let parameters = serde_json::json!({"type": "object"});
+        server.pinned =
+            Some(vec![serde_json::json!({"name": "sew", "description": "Sews.", "parameters": parameters})]);
+        assert_eq!(server.tools(&definition, Some(&options)).unwrap().len(), 1);
     }
 }

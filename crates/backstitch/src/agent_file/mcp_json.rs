@@ -4,8 +4,9 @@
 //! {"mcpServers": {"files": {"command": "npx", "args": ["-y", "server-files"], "env": {"TOKEN": "${FILES_TOKEN}"}}}}
 //! ```
 //!
-//! A value of `env` is a text or `${VARIABLE}`. A value of `headers` has to be a variable, with a word before it, since
-//! definitions are recorded. What cannot be expressed is left out with a note, and so is a server that is not understood.
+//! A value of `env` is a text or `${VARIABLE}`. Since definitions are recorded, it has to be a variable if its name says that it is
+//! a secret, and so has a value of `headers`, with a word before it. What cannot be expressed is
+//! left out with a note, and so is a server that is not understood.
 
 use std::collections::BTreeMap;
 
@@ -82,6 +83,13 @@ fn server(name: &str, value: Value) -> Result<McpDefinition, String> {
             None if value.contains("${") => {
                 return Err(format!("the value of {variable} in `env` is not a text and not one variable"));
             }
+            // The value may be a secret, so it is not repeated.
+            None if names_secret(&variable) && !value.is_empty() => {
+                return Err(format!(
+                    "the value of {variable} in `env` may be a secret, and it would be recorded: write \"${{{variable}}}\" and set \
+                     the variable"
+                ));
+            }
             None => {
                 definition.values.insert(variable, value);
             }
@@ -102,6 +110,12 @@ fn server(name: &str, value: Value) -> Result<McpDefinition, String> {
 /// Returns the variable that a value consists of.
 fn reference(value: &str) -> Option<&str> {
     value.strip_prefix("${")?.strip_suffix('}').filter(|name| is_variable(name))
+}
+
+/// Whether the name of a variable says that its value is a secret.
+fn names_secret(variable: &str) -> bool {
+    let name = variable.to_ascii_uppercase().replace("AUTHOR_", "");
+    ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "AUTH"].iter().any(|part| name.contains(part))
 }
 
 #[cfg(test)]
@@ -141,6 +155,7 @@ mod tests {
             (r#"{"command": "${HOME}/run"}"#, "names a variable"),
             (r#"{"command": "a", "env": {"B": "x${C}"}}"#, "the value of B"),
             (r#"{"command": "a", "env": {"B": "${C:-d}"}}"#, "the value of B"),
+            (r#"{"command": "a", "env": {"GITHUB_TOKEN": "sk-1234"}}"#, "\"${GITHUB_TOKEN}\""),
             (r#"{"url": "https://example.com", "headers": {"X-Key": "sk-1234"}}"#, "the header X-Key"),
             (r#"{"url": "ftp://example.com"}"#, "url"),
             (r#"{}"#, "name the program"),

@@ -111,7 +111,7 @@ fn servers_of_a_project_need_trust_which_shows_what_they_run() {
 
     let terminal = Pty::start(&stage, &["run", "Sew", "--model", &model], 400, 40);
     terminal.wait_for("MCP server inner runs: ");
-    terminal.wait_for("with COLOR=blue");
+    terminal.wait_for(", sets COLOR");
     terminal.wait_for("Trust them as they are now? [y/N]");
     terminal.send("y\r");
     let (code, text) = terminal.finish();
