@@ -301,12 +301,14 @@ fn approval_choices(call: &WaitingCall) -> Vec<Choice> {
     choices
 }
 
-/// Returns what a lasting rule about a call covers: commands that begin with the same words, with the same rights, or all calls of a
-/// tool without a command. A command that is more than one plain command has none.
+/// Returns what a lasting rule about a call covers: commands that begin with the same words, with the same rights, calls to the
+/// same host, or all other calls of a tool without a command. A command that is more than one plain command has none.
 fn lasting_scope(call: &WaitingCall) -> Option<ApprovalScope> {
     let tool = ToolName::new(&call.name).ok()?;
     let Some(command) = call.arguments.get("command").and_then(Value::as_str) else {
-        return Some(ApprovalScope::of_tool(tool));
+        let host =
+            call.arguments.as_object().and_then(|arguments| ApprovalScope::of_host(tool.clone(), arguments));
+        return Some(host.unwrap_or_else(|| ApprovalScope::of_tool(tool)));
     };
     let has_input =
         call.arguments.get("input").and_then(Value::as_str).is_some_and(|input| !input.is_empty());
@@ -406,5 +408,13 @@ mod tests {
     fn a_call_of_another_tool_is_allowed_by_its_name() {
         let choices = approval_choices(&waiting("write_file", json!({"path": "a", "text": "b"})));
         assert!(choices[1].rule.as_ref().is_some_and(|rule| rule.scope.prefix().is_empty()));
+    }
+
+    #[test]
+    fn a_lasting_answer_about_a_page_is_about_its_host() {
+        let choices = approval_choices(&waiting("fetch", json!({"url": "https://example.com/seams"})));
+        for choice in [&choices[1], &choices[3]] {
+            assert_eq!(choice.rule.as_ref().unwrap().scope.to_string(), "fetch example.com");
+        }
     }
 }

@@ -112,7 +112,7 @@ impl Runtime {
     }
 
     /// Approves calls as [`decide_calls`](Self::decide_calls) does, and adds a rule for each that allows later calls of its tool in
-    /// this session and its sub-agents.
+    /// this session and its sub-agents. For a call that reads from a host, the rule is about that host.
     pub async fn allow_calls(
         &self,
         session: SessionId,
@@ -121,7 +121,12 @@ impl Runtime {
     ) -> Result<DecisionReport> {
         let rule = |call: &WaitingCall| {
             let tool = ToolName::new(&call.name).ok()?;
-            Some(ApprovalRule::new(ApprovalVerdict::Allow, ApprovalScope::of_tool(tool)))
+            let host = call
+                .arguments
+                .as_object()
+                .and_then(|arguments| ApprovalScope::of_host(tool.clone(), arguments));
+            let scope = host.unwrap_or_else(|| ApprovalScope::of_tool(tool));
+            Some(ApprovalRule::new(ApprovalVerdict::Allow, scope))
         };
         self.decide_each(session, calls, Decision::Approve, by, rule).await
     }
