@@ -1,10 +1,13 @@
 //! The content of a page as text.
 //!
-//! HTML becomes Markdown, JSON is set in lines, and other text stays as it is. Everything else is described: its type and
-//! its size. Of the character encodings, UTF-8 and Windows-1252 with its part ISO-8859-1 are known.
+//! HTML becomes Markdown, JSON is set in lines unless it is large, and other text stays as it is. Everything else is
+//! described: its type and its size. Of the character encodings, UTF-8 and Windows-1252 with its part ISO-8859-1 are known.
 
 use super::markdown;
 use super::request::Content;
+
+/// Maximum size in bytes of JSON that is set in lines. Deeply nested JSON becomes many times as long by that.
+const LARGEST_JSON: usize = 256 * 1024;
 
 /// The text of a page, and what is to be said about it.
 #[derive(Debug, Default)]
@@ -79,6 +82,7 @@ impl PageText {
                 page.title = converted.title;
                 converted.text
             }
+            Form::Json if text.len() > LARGEST_JSON => text,
             Form::Json => match serde_json::from_str::<serde_json::Value>(&text) {
                 Ok(value) => format!("{value:#}"),
                 Err(_) => text,
@@ -168,6 +172,8 @@ mod tests {
         }
         assert_eq!(page(Some("application/json"), b"{\"a\":1}").text.unwrap(), "{\n  \"a\": 1\n}");
         assert_eq!(page(Some("application/json"), b"{\"a\":").text.unwrap(), "{\"a\":");
+        let large = format!("[{}]", "1,".repeat(LARGEST_JSON / 2) + "1");
+        assert_eq!(page(Some("application/json"), large.as_bytes()).text.unwrap(), large);
         assert_eq!(page(None, b" <!DOCTYPE html><p>Seam").text.unwrap(), "Seam\n");
         assert_eq!(page(None, b"plain").text.unwrap(), "plain");
         let image = page(Some("image/png"), b"\x89PNG\0");
