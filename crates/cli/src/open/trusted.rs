@@ -12,7 +12,7 @@ use backstitch::stores::{self, StoreAddress};
 use crate::common::Common;
 use crate::config::{Config, ProjectSettings};
 use crate::project;
-use crate::prompts::PromptLibrary;
+use crate::prompts::{PromptLibrary, skills};
 use crate::trust::{self, Subject, TrustState};
 
 /// The file of a project that names MCP servers, in the form of other agents.
@@ -162,6 +162,7 @@ pub(crate) fn subject_of(path: &Path) -> anyhow::Result<Subject> {
     if let Some(root) = PromptLibrary::root_of(&path).filter(|_| path.is_file()) {
         let mut subject = Subject::new(&root);
         subject.add_file(&path)?;
+        skills::add_others(&mut subject, &path);
         return Ok(subject);
     }
     let mut subject = Subject::new(&root);

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::front_matter::FrontMatter;
 use super::place::{PromptKind, PromptOwner, PromptPlace, places};
+use super::skills;
 use crate::common::Common;
 use crate::project;
 use crate::trust::Subject;
@@ -25,7 +26,7 @@ const DEEPEST: usize = 3;
 const LONGEST_NAME: usize = 64;
 
 /// The name of the file that is a skill, in a directory of its own.
-const SKILL: &str = "SKILL.md";
+pub(super) const SKILL: &str = "SKILL.md";
 
 /// Whether `--trust` was given to this command.
 pub(super) static IS_TRUSTED: AtomicBool = AtomicBool::new(false);
@@ -133,12 +134,15 @@ impl PromptLibrary {
         ))
     }
 
-    /// Adds the files of a project to those that are trusted together.
+    /// Adds the files of a project to those that are trusted together, with the other files of its skills.
     pub(crate) fn add_to(subject: &mut Subject, root: &Path) {
         for place in places(Some(root)).into_iter().filter(|place| place.owner == PromptOwner::Project) {
             for found in found_in(&place, root) {
                 if let Some(content) = &found.content {
                     subject.add_content(&found.path, content.as_bytes());
+                    if place.kind == PromptKind::Skill {
+                        skills::add_others(subject, &found.path);
+                    }
                 }
             }
         }

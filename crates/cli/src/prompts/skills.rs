@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use backstitch::agent_file::{AgentDefinition, SkillDefinition, SkillReader, SkillText};
 
 use super::front_matter::FrontMatter;
-use super::library::{IS_TRUSTED, PromptFile, PromptLibrary, entries_of, found_in, read};
+use super::library::{IS_TRUSTED, PromptFile, PromptLibrary, SKILL, entries_of, found_in, read};
 use super::place::{PromptKind, PromptOwner, places};
 use crate::trust::Subject;
 
@@ -19,9 +19,17 @@ const LONGEST_LINE: usize = 300;
 /// Maximum number of other files of a skill that are named.
 const MOST_FILES: usize = 50;
 
+/// Name of the tool that loads a skill.
+const TOOL_NAME: &str = "load_skill";
+
 /// Adds the skills to an agent: their list to its system message, and the tool that loads them. Returns a line for people;
-/// `None` if there are no skills.
+/// `None` if there are no skills, or if the agent has another tool of this name.
 pub(crate) fn offer(library: &PromptLibrary, definition: &mut AgentDefinition) -> Option<String> {
+    let is_taken = definition.command_tools.iter().any(|tool| tool.name == TOOL_NAME)
+        || definition.sub_agents.iter().any(|agent| agent.name == TOOL_NAME);
+    if is_taken {
+        return None;
+    }
     let all: Vec<&PromptFile> =
         library.offered(PromptKind::Skill).filter(|file| !file.front.is_manual).collect();
     let (first, more) = all.split_at(all.len().min(MOST_SKILLS));
@@ -52,20 +60,23 @@ pub(crate) fn offer(library: &PromptLibrary, definition: &mut AgentDefinition) -
 /// Returns what reads the skills of this user and of trusted projects, and no other files.
 pub(crate) fn reader() -> SkillReader {
     SkillReader::new(|skill, file| {
-        let directory = skill_directory(&skill.file)?;
+        let (directory, project) = skill_directory(&skill.file)?;
         match file {
             None => instructions(&skill.file, &directory),
             Some(file) => {
                 let text = other_file(&directory, file)?;
+                if project.is_some_and(|root| !is_trusted_text(&directory.join(file), &text, &root)) {
+                    return Err("the file is not trusted as it is now".to_owned());
+                }
                 Ok(SkillText { text, files: Vec::new() })
             }
         }
     })
 }
 
-/// Returns the directory of a skill. Fails if the file is not a skill that can be used now: a session of another person may name any
-/// file, and a file of a project may have changed.
-fn skill_directory(file: &Path) -> Result<PathBuf, String> {
+/// Returns the directory of a skill, and the root of the project if it is not a skill of the user. Fails if the file is not a
+/// skill that can be used now: a session of another person may name any file, and a file of a project may have changed.
+fn skill_directory(file: &Path) -> Result<(PathBuf, Option<PathBuf>), String> {
     let is_own = |owner: PromptOwner, root: &Path| {
         let of_owner = places(Some(root)).into_iter();
         let mut of_owner = of_owner.filter(|place| place.kind == PromptKind::Skill && place.owner == owner);
@@ -73,10 +84,10 @@ fn skill_directory(file: &Path) -> Result<PathBuf, String> {
     };
     // ROOT/.claude/skills/NAME/SKILL.md
     let root = file.ancestors().nth(4).unwrap_or(Path::new("/"));
-    let is_usable = is_own(PromptOwner::User, Path::new("/"))
-        || (is_own(PromptOwner::Project, root) && is_trusted(file, root));
+    let is_of_user = is_own(PromptOwner::User, Path::new("/"));
+    let is_usable = is_of_user || (is_own(PromptOwner::Project, root) && is_trusted(file, root));
     match file.parent() {
-        Some(directory) if is_usable => Ok(directory.to_owned()),
+        Some(directory) if is_usable => Ok((directory.to_owned(), (!is_of_user).then(|| root.to_owned()))),
         _ => Err("the skill is not there any more, or it is not trusted as it is now".to_owned()),
     }
 }
@@ -87,6 +98,27 @@ fn is_trusted(file: &Path, root: &Path) -> bool {
     let is_known =
         subject.add_file(file).is_ok() && subject.untrusted().is_ok_and(|unknown| unknown.is_empty());
     IS_TRUSTED.load(Ordering::Relaxed) || is_known
+}
+
+/// Whether the user trusts another file of a skill of a project with this content.
+fn is_trusted_text(path: &Path, text: &str, root: &Path) -> bool {
+    let mut subject = Subject::new(root);
+    subject.add_content(path, text.as_bytes());
+    IS_TRUSTED.load(Ordering::Relaxed) || subject.untrusted().is_ok_and(|unknown| unknown.is_empty())
+}
+
+/// Adds the other files of a skill to those that are trusted together, as far as a model could read them. Other files than `SKILL.md`
+/// have none.
+pub(crate) fn add_others(subject: &mut Subject, skill: &Path) {
+    let is_skill = skill.file_name() == Some(SKILL.as_ref());
+    let Some(directory) = skill.parent().filter(|_| is_skill) else { return };
+    let mut files = Vec::new();
+    add_files(directory, directory, &mut files);
+    for path in files.iter().map(|name| directory.join(name)).filter(|path| path != skill) {
+        if let Ok(text) = read(&path, Some(directory)) {
+            subject.add_content(&path, text.as_bytes());
+        }
+    }
 }
 
 fn instructions(file: &Path, directory: &Path) -> Result<SkillText, String> {

@@ -143,6 +143,7 @@ fn a_model_loads_skills() {
     );
     put(&stage, "config/backstitch/skills/hem/table.md", "1 cm\n");
     put(&stage, "files/.claude/skills/cut/SKILL.md", "---\ndescription: How to cut\n---\nCut once.\n");
+    put(&stage, "files/.claude/skills/cut/sizes.md", "40 cm\n");
     let load = |arguments: Value| json!([{"name": "load_skill", "arguments": arguments}]);
     let script = json!([
         {"calls": load(json!({"name": "hem"}))},
@@ -164,11 +165,21 @@ fn a_model_loads_skills() {
     assert!(log.contains("there is no skill of this name; there are hem"), "{log}");
     // Once it is trusted, that of the project is offered; a changed one is not read.
     stage.run(&["trust"]).worked();
-    let script = json!([{"calls": load(json!({"name": "cut"}))}, {"text": "Done."}, {"calls": load(json!({"name": "cut"}))}, {"text": "Done."}]);
+    put(&stage, "files/.claude/skills/cut/later.md", "With shears.\n");
+    let script = json!([
+        {"calls": load(json!({"name": "cut"}))},
+        {"calls": load(json!({"name": "cut", "file": "sizes.md"}))},
+        {"calls": load(json!({"name": "cut", "file": "later.md"}))},
+        {"text": "Done."},
+        {"calls": load(json!({"name": "cut"}))},
+        {"text": "Done."},
+    ]);
     let run = stage.run(&["run", "Cut it", "--model", &scripted(&stage, &script)]);
     assert!(run.errors.contains("skills: hem, cut\n"), "{}", run.errors);
     let session = stage.session();
-    assert!(stage.run(&["log", &session, "--all", "--json"]).worked().contains("Cut once."));
+    let log = stage.run(&["log", &session, "--all", "--json"]).worked();
+    assert!(log.contains("Cut once.") && log.contains("40 cm"), "{log}");
+    assert!(!log.contains("With shears.") && log.contains("the file is not trusted"), "{log}");
     put(&stage, "files/.claude/skills/cut/SKILL.md", "---\ndescription: How to cut\n---\nCut twice.\n");
     stage.run(&["ask", &session, "Again"]).worked_quietly();
     let log = stage.run(&["log", &session, "--all", "--json"]).worked();
