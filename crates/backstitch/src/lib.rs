@@ -203,9 +203,9 @@ pub use backstitch_runtime::{
 pub mod host {
     #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
     pub use crate::runtime::{
-        CollectOptions, EvaluationTurns, FindError, IdPart, ImportOptions, LogEntry, LogFilter, LogPageOptions,
-        NameError, OpenProgram, RemoveOptions, SessionAt, SessionBundle, SessionIndex, SessionLog,
-        SessionsPageOptions, TranscriptStart, WorkspaceEvent, check_apart, check_workspace, cost,
+        CollectOptions, EvaluationTurns, FindError, IdPart, ImportOptions, LogEntry, LogFilter,
+        LogPageOptions, NameError, OpenProgram, RemoveOptions, SessionAt, SessionBundle, SessionIndex,
+        SessionLog, SessionsPageOptions, TranscriptStart, WorkspaceEvent, check_apart, check_workspace, cost,
         interrupted_applies, is_failure, money, pending_decisions, resolve_beginning,
     };
     #[doc(inline)]

@@ -15,7 +15,10 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Steer", &["inbox", "approve", "deny", "resolve", "send", "compact", "pause", "cancel", "name"]),
     ("Store", &["export", "import", "copy", "backup", "verify", "salvage", "size", "gc", "redact", "rm"]),
     ("Other programs", &["serve", "ui", "guard", "acp", "mcp", "lisp"]),
-    ("Set up", &["init", "config", "models", "trust", "commands", "doctor", "completions", "explain", "help"]),
+    (
+        "Set up",
+        &["init", "config", "models", "trust", "commands", "doctor", "completions", "explain", "help"],
+    ),
 ];
 
 /// Lists the commands of a program in groups. A command without a group is listed in the last one.

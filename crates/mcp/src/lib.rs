@@ -13,8 +13,8 @@ mod server;
 
 #[cfg(unix)]
 pub use client::{
-    AddressSpec, ClientError, Hints, McpServer, PinnedTool, ProgramSpec, ServerPlace, ServerSpec,
-    ServerPrompt, ToolListChange, ToolListing,
+    AddressSpec, ClientError, Hints, McpServer, PinnedTool, ProgramSpec, ServerPlace, ServerPrompt,
+    ServerSpec, ToolListChange, ToolListing,
 };
 pub use server::{
     AccessRefusal, AccessToken, ApprovalBy, ApprovalSettings, HostError, HostFuture, HttpAccess,

@@ -161,7 +161,7 @@ pub(crate) async fn to_resume(common: &Common) -> anyhow::Result<ToResume> {
         found.iter().filter(|one| one.is_open() && one.is_free()).cloned().collect();
     Ok(match open.len() {
         0 => ToResume::Latest,
-        1 => ToResume::One(open[0].clone()),
+        1 => ToResume::One(Box::new(open[0].clone())),
         _ => ToResume::Several(open),
     })
 }
@@ -170,7 +170,7 @@ pub(crate) async fn to_resume(common: &Common) -> anyhow::Result<ToResume> {
 pub(crate) enum ToResume {
     /// Nothing is open.
     Latest,
-    One(PastConversation),
+    One(Box<PastConversation>),
     /// The one that was used last first.
     Several(Vec<PastConversation>),
 }

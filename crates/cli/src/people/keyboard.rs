@@ -169,7 +169,8 @@ mod tests {
 
     #[test]
     fn keys_are_decoded_from_bytes() {
-        let cases: [(&[u8], Option<(Key, usize)>); 14] = [
+        type Case = (&'static [u8], Option<(Key, usize)>);
+        let cases: [Case; 14] = [
             (b"a", Some((Key::Character('a'), 1))),
             ("ä".as_bytes(), Some((Key::Character('ä'), 2))),
             (&[0xc3], None),

@@ -17,7 +17,7 @@ use crate::error::{CommandError, ErrorCode};
 use crate::look::conversations::{self, ToResume};
 use crate::open::definition::{ModelFlags, MovedTo};
 use crate::open::guarded::PROGRAM;
-use crate::open::{day_budget, OpenStore, mission, short};
+use crate::open::{OpenStore, day_budget, mission, short};
 use crate::people::picker;
 use crate::report::Report;
 
@@ -86,7 +86,7 @@ impl Resume {
             ToResume::Several(open) if common.can_ask() => {
                 picker::choose(common, "Resume which session?", open).await?
             }
-            ToResume::One(past) => Some(past),
+            ToResume::One(past) => Some(*past),
             ToResume::Several(open) => open.into_iter().next(),
         };
         let Some(past) = past else {

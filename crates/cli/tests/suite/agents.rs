@@ -329,7 +329,10 @@ fn wrong_calls_of_run_exit_with_2_and_start_nothing() {
         (&["run", "Mend it", "--model", "anthropc:m"], "did you mean `anthropic`?"),
         (&["run", "Mend it", "--model", "openai"], "PROVIDER:MODEL"),
         (&["run", "Mend it", "--model", "scripted:none.toml"], "none.toml cannot be read"),
-        (&["run", "Mend it", "--model", "openai:m", "--base-url", "http://me:secret@localhost"], "--base-url: "),
+        (
+            &["run", "Mend it", "--model", "openai:m", "--base-url", "http://me:secret@localhost"],
+            "--base-url: ",
+        ),
         (&["run", "Mend it", "--model", "openai:m", "--tools", "shel"], "did you mean `shell`?"),
         (&["run", "Mend it", "--model", "openai:m", "--approve", "shel"], "did you mean `shell`?"),
         (&["run", "Mend it", "--model", "openai:m", "--budget", "tokns=1"], "tokns"),

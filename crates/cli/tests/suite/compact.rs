@@ -113,8 +113,8 @@ fn a_conversation_is_compacted_by_a_command() {
     assert!(!log.contains(KEY), "{log}");
     assert!(!holds(&stage.stored_bytes()));
     let cuts: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let texts = cuts.iter().filter(|record| record["data"]["slice"] == "conversation_cut");
-    assert!(texts.last().unwrap().to_string().contains("The rows are read. The gate is "), "{log}");
+    let mut texts = cuts.iter().filter(|record| record["data"]["slice"] == "conversation_cut");
+    assert!(texts.next_back().unwrap().to_string().contains("The rows are read. The gate is "), "{log}");
 }
 
 #[test]

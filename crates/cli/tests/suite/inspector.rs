@@ -41,6 +41,7 @@ impl Drop for Inspected {
 }
 
 /// Finds the browser, and says what is missing.
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn browser() -> Option<PathBuf> {
     let named = std::env::var_os("BACKSTITCH_CHROMIUM").map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -58,6 +59,11 @@ fn browser() -> Option<PathBuf> {
 }
 
 /// Clicks through scenes of `crates/inspector/tests/browser/drive.mjs`.
+#[expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a skipped check says so, and scenes have lines of their own"
+)]
 fn drive(browser: &Path, inspected: &Inspected, steps: &[&str], more: &Value) {
     let pictures = Path::new(env!("CARGO_TARGET_TMPDIR")).join("inspector");
     std::fs::create_dir_all(&pictures).unwrap();

@@ -251,6 +251,7 @@ fn addresses_and_options_are_checked_at_the_start() {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn connections_are_encrypted_with_a_certificate() {
     let stage = Stage::new();
     let made = Command::new("openssl")

@@ -28,7 +28,10 @@ fn the_command_knows_no_kind_of_store() {
 #[test]
 fn the_server_leaves_stores_and_sessions_to_operations() {
     let stores = ["SqliteStore", "MemoryStore", "SqliteOptions", "backstitch_store", "StoreAdmin"];
-    check("server", &[&stores[..], &["LiveSession", "Driver", "HostWorkspace", "open_idle", "Workspace"]].concat());
+    check(
+        "server",
+        &[&stores[..], &["LiveSession", "Driver", "HostWorkspace", "open_idle", "Workspace"]].concat(),
+    );
 }
 
 /// The command claims no session and opens no directory by itself: the operations of `backstitch::Runtime` do, and release them.

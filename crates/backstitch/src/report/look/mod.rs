@@ -18,11 +18,11 @@ pub use call::{CallAttempt, CallDecision, CallPause, CallReport, CallState, Call
 pub use changes::{ChangesReport, ChangingCall};
 pub use files::{ChangedFile, DiffReport, FileDetail, FileReport, MessageCounts};
 pub use list::{ListOptions, ListedSession, NamedSession, PendingSession, SessionList, UnreadableEntry};
-pub use log::{LogLine, QueryRow, RecordLine};
 pub(crate) use log::sql_json;
+pub use log::{LogLine, QueryRow, RecordLine};
 pub use pages::{
-    ApprovalsPage, CallRow, CallsPage, ChangesPage, DiffPage, FilesPage, ForkEntry, LogPage, PageLimit, PageStart,
-    ParentSession, QueryPage, RequestFailure, RequestRow, RequestsPage, RewindEntry, SessionGraph,
+    ApprovalsPage, CallRow, CallsPage, ChangesPage, DiffPage, FilesPage, ForkEntry, LogPage, PageLimit,
+    PageStart, ParentSession, QueryPage, RequestFailure, RequestRow, RequestsPage, RewindEntry, SessionGraph,
     SessionOverview, SessionsPage, SliceCount, StatePage, SubAgentEntry, TranscriptEntry, TranscriptPage,
     WaitingReport, WaitingSession,
 };

@@ -10,9 +10,9 @@ mod rights;
 
 #[cfg(feature = "mcp")]
 pub(crate) use building::changed_tools;
+pub(crate) use building::{build_agent, definition_of, pin_servers, switch_model, with_served_models};
 #[cfg(feature = "acp")]
 pub(crate) use building::{build_agent_with, pin_servers_with};
-pub(crate) use building::{build_agent, definition_of, pin_servers, switch_model, with_served_models};
 #[cfg(feature = "mcp")]
 pub(crate) use flags::ModelNeed;
 pub(crate) use flags::{AgentFlags, ModelFlags, MovedTo};

@@ -63,7 +63,10 @@ impl HttpFlags {
         })?;
         let bound = listener.local_addr().context("the address of the server is not known")?;
         let host = self.allow_host.first().filter(|_| !bound.ip().is_loopback());
-        let host = host.map_or_else(|| listen::shown(bound.ip()), |host| host.parse().map_or(host.clone(), listen::shown));
+        let host = host.map_or_else(
+            || listen::shown(bound.ip()),
+            |host| host.parse().map_or(host.clone(), listen::shown),
+        );
         let access = HttpAccess::new(token.clone());
         let access = self.allow_host.iter().fold(access, |access, host| access.with_host(host));
         let url = format!("http://{host}:{}/mcp", bound.port());

@@ -228,7 +228,7 @@ fn end_of(text: &str, end: &str) -> Option<usize> {
         let place = from + text.get(from..)?.find(end)?;
         let before = &text[..place];
         let backslashes = before.len() - before.trim_end_matches('\\').len();
-        if backslashes % 2 == 0 || end.len() > 1 {
+        if backslashes.is_multiple_of(2) || end.len() > 1 {
             return Some(place + end.len());
         }
         from = place + end.len();

@@ -226,7 +226,7 @@ impl MarkdownStream {
         if matches!(self.block, Block::Table | Block::Code(..)) {
             return;
         }
-        if !self.line.is_empty() && !(self.continued.is_some() && self.chunk.is_empty()) {
+        if !(self.line.is_empty() || self.continued.is_some() && self.chunk.is_empty()) {
             if !is_certain(&self.line) {
                 return;
             }
