@@ -45,7 +45,11 @@ impl Served {
     }
 
     fn wait_for(&self, session: &str, status: &str) -> Value {
-        wait_until(&format!("{session} {status}"), || self.session(session)["status"] == status);
+        // A run that has ended holds its session for a moment.
+        wait_until(&format!("{session} {status}"), || {
+            let now = self.session(session);
+            now["status"] == status && now["holder"].is_null()
+        });
         self.session(session)
     }
 }
