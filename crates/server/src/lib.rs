@@ -1,7 +1,7 @@
 //! An HTTP server over a [`Runtime`](backstitch::Runtime): sessions as JSON under `/api/v1`, events as server-sent events, and
 //! the operations that steer sessions.
 //!
-//! A handler is a request, one operation of the runtime, and the value that it returns as JSON. All routes are in one [table](table),
+//! A handler is a request, one operation of the runtime, and the value that it returns as JSON. All routes are in one table,
 //! from which the router and the description of the API are built: a route that changes something cannot be reached unless the server
 //! may write. What a client may do beyond that is limited to what the person gave who started the server: directories below the
 //! [roots](ServerOptions::roots), agents that the [`Agents`] offer, and never the mode in which nothing is asked.
