@@ -242,6 +242,43 @@ pub enum StoreError {
         /// Reason why there is no copy.
         failure: Option<String>,
     },
+    /// The server of the store cannot be reached, or does not answer in time. A retry may help.
+    #[error("the server of the store is not available: {reason}")]
+    Unavailable {
+        /// What the connection or the server said.
+        reason: String,
+        /// Error of the layer below.
+        #[source]
+        source: Option<BoxError>,
+    },
+    /// The server of the store refused the user, or the user may not do this there.
+    #[error("the server of the store refused access: {reason}")]
+    Denied {
+        /// What the server said.
+        reason: String,
+    },
+    /// The answer to an append was lost, and the server does not say whether the batch is stored. It is stored as a whole or not at all: the
+    /// session has to be opened again.
+    #[error("the last batch of session {session} may or may not have been stored")]
+    OutcomeUnknown {
+        /// The session.
+        session: SessionId,
+        /// Why the answer was lost.
+        #[source]
+        source: BoxError,
+    },
+    /// The server has lost records that it had acknowledged, for example in a failover to a server that did not have them yet.
+    #[error(
+        "the server of the store has lost records of session {session}: its journal ends at {head}, but {acknowledged} was acknowledged"
+    )]
+    HistoryLost {
+        /// The session.
+        session: SessionId,
+        /// End of the journal that was acknowledged.
+        acknowledged: Position,
+        /// End of the journal now.
+        head: Position,
+    },
     /// The layer below the store failed.
     #[error("the store failed")]
     Backend(#[source] BoxError),
@@ -276,6 +313,10 @@ impl StoreError {
             Self::ReadOnly { .. } => ErrorCode::StoreReadOnly,
             Self::Busy { .. } => ErrorCode::StoreBusy,
             Self::Replaced { .. } => ErrorCode::StoreReplaced,
+            Self::Unavailable { .. } => ErrorCode::StoreUnavailable,
+            Self::Denied { .. } => ErrorCode::StoreDenied,
+            Self::OutcomeUnknown { .. } => ErrorCode::WriteUnknown,
+            Self::HistoryLost { .. } => ErrorCode::HistoryLost,
             Self::Backend(_) => ErrorCode::Store,
         }
     }

@@ -54,6 +54,12 @@ pub enum OpenError {
         /// What to do instead.
         hint: &'static str,
     },
+    /// The address of a server cannot be used.
+    #[error("the address of the store is not valid: {reason}")]
+    InvalidAddress {
+        /// What is wrong with it, without the rest of it.
+        reason: String,
+    },
     /// The file or its directory could not be accessed.
     #[error("{path}: {source}")]
     Io {
@@ -78,6 +84,7 @@ impl OpenError {
             Self::Exists { .. } => ErrorCode::AlreadyExists,
             Self::Older { .. } => ErrorCode::StoreOlder,
             Self::UnknownAddress { .. } => ErrorCode::StoreUnsupported,
+            Self::InvalidAddress { .. } => ErrorCode::Usage,
             Self::Io { .. } => ErrorCode::Io,
             Self::Store(error) => error.code(),
         }
