@@ -6,11 +6,21 @@
 //! among concurrent writers, no write by a holder that was replaced. A backend documents only its own properties, above all
 //! how long its data lasts.
 
+mod chain;
 mod family;
+mod garbage;
+mod packed;
+#[cfg(feature = "postgres")]
+mod postgres;
+mod reach;
 mod redaction;
 mod references;
+mod retention;
 mod sqlite;
+mod time;
 
+#[cfg(feature = "postgres")]
+pub use postgres::{InvalidAddress, PostgresAddress, PostgresOptions, PostgresStore, ServerCheck};
 pub use sqlite::{Bundle, Counters, SqliteOptions, SqliteStore};
 
 /// A store in memory, which [`SqliteStore::new`] creates. Its data ends with the value. SQL, backups, salvage, bundles, copies

@@ -5,6 +5,7 @@
 //! - [`tool`] has tools whose arguments say what they do;
 //! - [`program`] finds real programs of others, and scripts models for them;
 //! - [`request_form`] checks requests against the published forms of providers;
+//! - [`postgres`] starts a PostgreSQL server;
 //! - [`fold`] compares views of journals;
 //! - [`mcp`] is a client of MCP over HTTP, and [`api`] one of the server;
 //! - [`block_on`] runs a future to its end without an async runtime.
@@ -16,6 +17,8 @@ pub mod api;
 pub mod filesystem;
 pub mod fold;
 pub mod mcp;
+#[cfg(unix)]
+pub mod postgres;
 pub mod program;
 pub mod request_form;
 pub mod sample;

@@ -120,9 +120,16 @@ impl StoreAdmin for SqliteStore {
         Box::pin(async move {
             self.check_file("copies of sessions")?;
             let target: &dyn Any = to;
-            match target.downcast_ref::<Self>().filter(|target| !target.is_in_memory()) {
+            match target.downcast_ref::<Self>() {
+                Some(target) if target.is_in_memory() => {
+                    Err(to.unsupported("sessions of other stores").into())
+                }
                 Some(target) => Self::copy_session(self, session, target, progress),
-                None => Err(to.unsupported("sessions of other stores").into()),
+                // Every store that can read a bundle can have the session.
+                None => {
+                    let bundle = self.temporary_bundle(session, progress)?;
+                    to.import_bundle(&bundle, &ImportChanges::default(), progress).await
+                }
             }
         })
     }

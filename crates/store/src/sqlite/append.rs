@@ -19,7 +19,6 @@ use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{FenceToken, StoreError, check_batch};
 use rusqlite::Connection;
 
-use super::chain::Checksum;
 use super::claims::check_fence;
 use super::error::Failure;
 use super::index::{self, PreparedSummary};
@@ -27,6 +26,7 @@ use super::keys::{MOST_RECORDS, end_of, first_key, number_of};
 use super::objects::{CompressedObject, Packer, Presence, presence};
 use super::row::{RecordRow, RowContext};
 use super::{changes, generation, inbox, removals};
+use crate::chain::Checksum;
 use crate::references;
 
 /// Maximum size of a record in bytes: far below SQLite's limit, and above the codec's.

@@ -24,8 +24,8 @@ use rusqlite::{Connection, params};
 
 use super::error::Failure;
 use super::sql::{execute, first};
-use super::time::now;
 use super::{generation, private};
+use crate::time::now;
 
 /// Maximum time that a lock may outlive its holder.
 const LONGEST_OUTLIVED: Duration = Duration::from_secs(5);

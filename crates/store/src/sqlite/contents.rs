@@ -8,10 +8,13 @@ use backstitch_core::redaction::SensitiveValue;
 use rusqlite::Connection;
 use serde_json::Value;
 
-use super::objects::{self, id_in};
+use super::inbox;
+use super::objects::{self, Presence, id_in};
 use super::read::{existing, numbered_sessions, texts};
 use super::sql::rows;
 use crate::family::Origins;
+use crate::garbage::{EachText, Journals};
+use crate::reach::StoredObjects;
 use crate::redaction::{Candidates, Contents};
 
 /// The contents of a store, for reading.
@@ -64,5 +67,42 @@ impl Contents for SqliteContents<'_> {
 
     fn object(&self, id: ObjectId) -> Result<Option<Object>, StoreError> {
         Ok(objects::get(self.0, id)?)
+    }
+}
+
+impl StoredObjects for SqliteContents<'_> {
+    fn stored_kind(&self, id: ObjectId) -> Result<Option<ObjectKind>, StoreError> {
+        Ok(objects::stored_kind(self.0, id)?)
+    }
+
+    fn presence(&self, id: ObjectId) -> Result<Presence, StoreError> {
+        Ok(objects::presence(self.0, id)?)
+    }
+
+    fn stored_object(&self, id: ObjectId) -> Result<Option<Object>, StoreError> {
+        Ok(objects::get(self.0, id)?)
+    }
+}
+
+impl Journals for SqliteContents<'_> {
+    fn numbered_sessions(&self) -> Result<Vec<(i64, SessionId)>, StoreError> {
+        Ok(numbered_sessions(self.0)?)
+    }
+
+    fn texts_from(
+        &self,
+        (number, session): (i64, SessionId),
+        from: Position,
+        each: EachText<'_>,
+    ) -> Result<(), StoreError> {
+        Ok(texts(self.0, session, number, from, usize::MAX, |position, text| Ok(each(position, text)?))?)
+    }
+
+    fn inbox_texts(&self) -> Result<Vec<String>, StoreError> {
+        Ok(inbox::texts(self.0)?)
+    }
+
+    fn all_stored(&self) -> Result<Vec<(ObjectId, ObjectKind, u64)>, StoreError> {
+        Ok(objects::all_stored(self.0)?)
     }
 }

@@ -5,9 +5,9 @@ use backstitch_core::journal::Position;
 use backstitch_core::ports::{Damage, StoreError};
 use rusqlite::Connection;
 
-use super::chain::Checksum;
 use super::error::Failure;
 use super::sql::first;
+use crate::chain::Checksum;
 
 /// Maximum number of records of a session. A record's key holds its position in the low 32 bits and the
 /// session's number above them.

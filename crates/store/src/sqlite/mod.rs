@@ -15,17 +15,18 @@
 //! | `writer`, `slot`, `watch` | group commit, only to files that are still in place |
 //! | `admin` | the second port |
 //! | `sql` | statements in one call |
-//! | `append`, `read`, `keys`, `chain` | journals and their checksums |
+//! | `append`, `read`, `keys` | journals and their checksums |
 //! | `objects`, `snapshots`, `inbox` | all other data |
 //! | `claims` | claims to sessions, and liveness of their holders |
 //! | `index`, `query` | summaries of sessions, and queries over them |
 //! | `changes` | what calls changed, by path |
 //! | `select` | read-only SQL of people over documented views |
-//! | `reach`, `retention`, `gc`, `generation`, `size` | garbage collection and disk usage |
+//! | `gc`, `generation`, `size` | garbage collection and disk usage |
 //! | `redact`, `redactions`, `remove`, `removals`, `expiry`, `erase` | deletion of values and of sessions |
 //! | `verify`, `salvage` | detection of damage, and recovery from it |
 //! | `backup`, `bundle`, `new_file` | copies of the store, and sessions that are moved to other stores |
 //! | `unfinished` | what killed processes have left of them |
+//! | `stage` | sessions of other kinds of stores, on their way to a bundle |
 //!
 //! Reads, and the commit of a leader (see `writer`), block the thread that polls the future, for as long as
 //! the disk takes.
@@ -34,7 +35,6 @@ mod admin;
 mod append;
 mod backup;
 mod bundle;
-mod chain;
 mod changes;
 mod claims;
 mod contents;
@@ -57,14 +57,12 @@ mod port;
 mod presence;
 mod private;
 mod query;
-mod reach;
 mod read;
 mod readers;
 mod redact;
 mod redactions;
 mod removals;
 mod remove;
-mod retention;
 mod row;
 mod salvage;
 mod schema;
@@ -73,14 +71,19 @@ mod size;
 mod slot;
 mod snapshots;
 mod sql;
+#[cfg(feature = "postgres")]
+mod stage;
 mod store;
-mod time;
 mod unfinished;
 mod verify;
 mod watch;
 mod writer;
 
 pub use bundle::Bundle;
+#[cfg(feature = "postgres")]
+pub(crate) use bundle::{MovedBundle, MovedSession};
 pub use counters::Counters;
 pub use options::SqliteOptions;
+#[cfg(feature = "postgres")]
+pub(crate) use stage::{Stage, StagedRecord};
 pub use store::SqliteStore;

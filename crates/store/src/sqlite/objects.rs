@@ -6,8 +6,6 @@
 //! fails with `Redacted`. Storing either again restores it.
 
 use std::borrow::Cow;
-use std::io::Read as _;
-use std::sync::{Mutex, PoisonError};
 
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::StoreError;
@@ -16,82 +14,10 @@ use rusqlite::{Connection, Row, params};
 
 use super::error::Failure;
 use super::sql::{execute, first, rows};
-
-/// Maximum size of a stored object in bytes: SQLite's limit for a value, less some room for the rest of the
-/// row.
-const MOST: u64 = 999_000_000;
-
-/// Minimum size in bytes for which compression is worth its time.
-const WORTH_PACKING: usize = 96;
-
-/// Default level of zstd, about as fast as the disk.
-const LEVEL: i32 = 3;
-
-/// Encodings of content. Rows without content have a [`Presence`] as their encoding.
-const PLAIN: i64 = 0;
-const ZSTD: i64 = 1;
-
-/// Compressor. Contexts are large, so they are reused.
-#[derive(Default)]
-pub(super) struct Packer {
-    idle: Mutex<Vec<zstd::bulk::Compressor<'static>>>,
-}
-
-impl Packer {
-    /// Compresses with zstd.
-    pub(super) fn pack(&self, bytes: &[u8]) -> Result<Vec<u8>, Failure> {
-        let backend = |error: std::io::Error| StoreError::Backend(error.into());
-        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = idle().pop();
-        let mut compressor = match kept {
-            Some(compressor) => compressor,
-            None => zstd::bulk::Compressor::new(LEVEL).map_err(backend)?,
-        };
-        let packed = compressor.compress(bytes).map_err(backend)?;
-        let mut idle = idle();
-        if idle.len() < 2 {
-            idle.push(compressor);
-        }
-        Ok(packed)
-    }
-}
-
-/// An object in its stored form.
-pub(super) struct CompressedObject {
-    pub(super) object: Object,
-    /// Compressed content, if it is smaller than the object.
-    zstd: Option<Vec<u8>>,
-}
+pub(super) use crate::packed::{CompressedObject, Packer, Presence, kind_of, unpack};
+use crate::packed::{PLAIN, ZSTD, word_of};
 
 impl CompressedObject {
-    pub(super) fn new(packer: &Packer, object: Object) -> Result<Self, Failure> {
-        let bytes = object.bytes();
-        let zstd = if bytes.len() < WORTH_PACKING {
-            None
-        } else {
-            Some(packer.pack(bytes)?).filter(|packed| packed.len() < bytes.len())
-        };
-        let packed = Self { object, zstd };
-        let bytes = packed.stored_bytes();
-        if bytes > MOST {
-            let what = format!("object {}", packed.object.id());
-            return Err(StoreError::TooLarge { what, bytes, limit: MOST }.into());
-        }
-        Ok(packed)
-    }
-
-    /// Stored size in bytes.
-    pub(super) fn stored_bytes(&self) -> u64 {
-        self.content().1.len() as u64
-    }
-
-    fn content(&self) -> (i64, &[u8]) {
-        match &self.zstd {
-            Some(packed) => (ZSTD, packed),
-            None => (PLAIN, self.object.bytes()),
-        }
-    }
-
     /// Stores the object unless it is stored already.
     pub(super) fn insert(&self, connection: &Connection) -> Result<(), Failure> {
         let (encoding, content) = self.content();
@@ -104,47 +30,6 @@ impl CompressedObject {
         let values =
             params![&id.as_bytes()[..], word_of(self.object.kind()), length.cast_signed(), encoding, content];
         execute(connection, sql, values)
-    }
-}
-
-/// Stored number of a kind.
-pub(super) fn word_of(kind: ObjectKind) -> i64 {
-    match kind {
-        ObjectKind::Tree => 2,
-        ObjectKind::Commit => 3,
-        _ => 1,
-    }
-}
-
-pub(super) fn kind_of(word: i64) -> Option<ObjectKind> {
-    [ObjectKind::Blob, ObjectKind::Tree, ObjectKind::Commit].into_iter().find(|kind| word_of(*kind) == word)
-}
-
-/// State of an object in the store, known without reading its content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Presence {
-    Stored,
-    Absent,
-    Pruned = 2,
-    Lost = 3,
-    Redacted = 4,
-}
-
-impl Presence {
-    /// State of an object that has a row with this encoding.
-    fn of(encoding: i64) -> Self {
-        let marks = [Self::Pruned, Self::Lost, Self::Redacted];
-        marks.into_iter().find(|mark| *mark as i64 == encoding).unwrap_or(Self::Stored)
-    }
-
-    /// Fails unless the object is stored. A redacted one counts as stored: what remains of it is known.
-    pub(super) fn require(self, object: ObjectId) -> Result<(), Failure> {
-        match self {
-            Self::Stored | Self::Redacted => Ok(()),
-            Self::Absent => Err(StoreError::MissingObject { object }.into()),
-            Self::Pruned => Err(StoreError::Pruned { object }.into()),
-            Self::Lost => Err(StoreError::LostObject { object }.into()),
-        }
     }
 }
 
@@ -207,14 +92,6 @@ pub(super) fn content_in<'a>(row: &'a Row<'_>, first: usize, id: ObjectId) -> Re
         }
         _ => Err(damaged(id, "its encoding is unknown").into()),
     }
-}
-
-/// Decompresses to exactly `length` bytes. A false length reserves at most 16 MiB.
-pub(super) fn unpack(packed: &[u8], length: u64) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(usize::try_from(length.min(16 << 20)).ok()?);
-    let decoder = zstd::stream::read::Decoder::with_buffer(packed).ok()?;
-    decoder.take(length.saturating_add(1)).read_to_end(&mut bytes).ok()?;
-    (bytes.len() as u64 == length).then_some(bytes)
 }
 
 /// Size of a stored object, known without reading its content.

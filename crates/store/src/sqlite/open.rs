@@ -16,9 +16,9 @@ use super::claims::Locks;
 use super::error::open_error;
 use super::options::SqliteOptions;
 use super::schema::{self, SchemaState, VERSION};
-use super::time::now;
 use super::watch::WatchedFiles;
 use super::{private, writer};
+use crate::time::now;
 
 /// Size of the pages of new stores. Rows do not fill pages exactly: with 4 KiB, a tenth of a journal was unused space.
 const PAGE_BYTES: u32 = 8192;

@@ -8,12 +8,12 @@ use backstitch_core::ports::{Damage, StoreError};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, params};
 
-use super::chain::Checksum;
 use super::error::Failure;
 use super::keys::{end_of, key_of, last_key, number_of, position_of};
 use super::redactions;
 use super::row::{RowContext, TEXT_COLUMNS, text_in};
 use super::sql::rows;
+use crate::chain::Checksum;
 
 /// Number of a session; fails with `NotFound` if there is none.
 pub(super) fn existing(connection: &Connection, session: SessionId) -> Result<i64, Failure> {

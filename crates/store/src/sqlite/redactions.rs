@@ -10,11 +10,11 @@ use backstitch_core::ports::StoreError;
 use backstitch_core::time::Timestamp;
 use rusqlite::{Connection, params};
 
-use super::chain::Checksum;
 use super::error::Failure;
 use super::keys::{MOST_RECORDS, end_of, first_key, key_of, last_key, position_of};
 use super::row::{RecordRow, RowContext, detach_next};
 use super::sql::{execute, first, rows};
+use crate::chain::Checksum;
 
 /// Returns whether a text is the replacement of the record with this key.
 pub(super) fn is_replacement(connection: &Connection, key: i64, text: &[u8]) -> Result<bool, Failure> {

@@ -15,7 +15,6 @@ use backstitch_core::ports::{
 };
 use rusqlite::{Connection, params};
 
-use super::chain::Checksum;
 use super::error::{Failure, chain_of, open_error};
 use super::keys::{first_key, last_key};
 use super::objects::{self, CompressedObject, Packer, Presence, presence};
@@ -27,6 +26,7 @@ use super::snapshots::PreparedSnapshot;
 use super::store::SqliteStore;
 use super::writer::transaction;
 use super::{changes, generation, inbox, redactions, removals, schema, snapshots};
+use crate::chain::Checksum;
 use crate::references::{References, below, named_in_manifest};
 
 impl SqliteStore {

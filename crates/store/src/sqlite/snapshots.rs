@@ -5,7 +5,6 @@ use backstitch_core::journal::Position;
 use backstitch_core::ports::{FenceToken, SavedSnapshot, StoreError};
 use rusqlite::{Connection, params};
 
-use super::chain::Checksum;
 use super::claims::check_fence;
 use super::error::Failure;
 use super::keys::{end_of, number_of};
@@ -13,6 +12,7 @@ use super::objects::{Packer, unpack};
 use super::read::existing;
 use super::sql::execute;
 use super::store::SqliteStore;
+use crate::chain::Checksum;
 
 /// Maximum compressed size of a snapshot in bytes.
 const MOST: u64 = 999_000_000;

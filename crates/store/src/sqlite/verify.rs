@@ -12,13 +12,14 @@ use backstitch_core::object::ObjectId;
 use backstitch_core::ports::{Damage, StoreError, StoreLocation, VerifyReport};
 use rusqlite::Connection;
 
+use super::contents::SqliteContents;
 use super::error::{Failure, chain_of};
 use super::objects::{self, Presence, id_in, presence};
-use super::reach::Walk;
 use super::read::{numbered_sessions, numbers_with_records, texts};
 use super::sql::rows;
 use super::store::SqliteStore;
 use super::{changes, inbox, index, redactions, removals, snapshots};
+use crate::reach::Walk;
 use crate::references::References;
 
 /// Maximum number of listed messages of SQLite's check.
@@ -194,7 +195,8 @@ fn check_objects(connection: &Connection, report: &mut VerifyReport) {
 }
 
 fn check_roots(connection: &Connection, roots: BTreeSet<(ObjectId, ObjectId)>, report: &mut VerifyReport) {
-    let mut walk = Walk::new(connection);
+    let contents = SqliteContents(connection);
+    let mut walk = Walk::new(&contents);
     for (tree, manifest) in roots {
         let found = [tree, manifest].map(|id| (id, presence(connection, id)));
         let lost = found.iter().filter(|(_, found)| matches!(found, Ok(Presence::Lost)));
@@ -203,7 +205,7 @@ fn check_roots(connection: &Connection, roots: BTreeSet<(ObjectId, ObjectId)>, r
             continue;
         }
         if let Err(error) = walk.add_root(WorkspaceRoot { tree, manifest }) {
-            report.add(StoreLocation::Object(tree), format!("below it: {}", chain_of(&error.0)));
+            report.add(StoreLocation::Object(tree), format!("below it: {}", chain_of(&error)));
         }
     }
     report.lost.append(&mut walk.lost);

@@ -5,4 +5,6 @@ mod broken;
 mod broken_admin;
 mod conformance;
 mod memory;
+#[cfg(all(unix, feature = "postgres"))]
+mod postgres;
 mod sqlite;

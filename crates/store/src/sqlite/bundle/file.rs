@@ -20,10 +20,10 @@ use super::error::{invalid, of_bundle};
 use crate::sqlite::error::Failure;
 use crate::sqlite::schema::{self, SchemaState, VERSION};
 use crate::sqlite::sql::rows;
-use crate::sqlite::time::now;
 use crate::sqlite::unfinished::{self, COPY};
 use crate::sqlite::writer::transaction;
 use crate::sqlite::{open, private};
+use crate::time::now;
 
 /// Version of the table `bundle`.
 const BUNDLE_VERSION: i64 = 1;
@@ -68,7 +68,24 @@ pub(super) struct BundleFile {
 }
 
 /// A copy among the temporary files of the system, which is locked as long as it is used.
-struct TemporaryCopy(PathBuf, #[expect(dead_code, reason = "it holds the lock")] fs::File);
+pub(super) struct TemporaryCopy(PathBuf, fs::File);
+
+impl TemporaryCopy {
+    /// Creates an empty file.
+    pub(super) fn new() -> Result<Self, OpenError> {
+        unfinished::remove_left_copies();
+        let name = std::env::temp_dir().join(COPY);
+        let created = unfinished::create_numbered(&name, COPY.as_ref());
+        let (name, file) = created.map_err(|source| OpenError::Io { path: name, source })?;
+        // Some file systems have no locks. Then the age of the file protects it.
+        let _ = file.try_lock();
+        Ok(Self(name, file))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+}
 
 impl Drop for TemporaryCopy {
     fn drop(&mut self) {
@@ -174,16 +191,9 @@ fn entries(connection: &Connection) -> Result<Vec<[Option<String>; 4]>, Failure>
 /// Copies a bundle of an older version and migrates the copy.
 fn migrate_copy(path: &Path, found: SchemaState) -> Result<TemporaryCopy, BundleError> {
     let failed = |source| OpenError::Io { path: path.to_owned(), source };
-    unfinished::remove_left_copies();
     let mut original = fs::File::open(path).map_err(failed)?;
-    let name = std::env::temp_dir().join(COPY);
-    let created = unfinished::create_numbered(&name, COPY.as_ref());
-    let (name, mut file) = created.map_err(|source| OpenError::Io { path: name, source })?;
-    // Some file systems have no locks. Then the age of the file protects it.
-    let _ = file.try_lock();
-    let copied = io::copy(&mut original, &mut file);
-    let copy = TemporaryCopy(name, file);
-    copied.map_err(failed)?;
+    let mut copy = TemporaryCopy::new()?;
+    io::copy(&mut original, &mut copy.1).map_err(failed)?;
     let connection = open_copy(&copy.0)?;
     tables(&connection, found, VERSION).map_err(|error| of_bundle(error.into()))?;
     Ok(copy)

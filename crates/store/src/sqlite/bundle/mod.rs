@@ -12,11 +12,14 @@
 //! | `check` | checks before anything is written |
 //! | `transfer` | comparison with the target, and writing |
 //! | `file` | bundle files |
+//! | `moved` | the content of a bundle, for stores of other kinds |
 
 mod check;
 mod contents;
 mod error;
 mod file;
+#[cfg(feature = "postgres")]
+mod moved;
 mod selection;
 mod transfer;
 
@@ -35,7 +38,7 @@ use rusqlite::Connection;
 
 use contents::{ContentLimits, Contents};
 use error::{invalid, of_bundle};
-use file::BundleFile;
+use file::{BundleFile, TemporaryCopy};
 use selection::Selection;
 use transfer::Transfer;
 
@@ -45,9 +48,11 @@ use super::objects;
 use super::open::{self, absolute};
 use super::store::SqliteStore;
 use super::writer::transaction;
+#[cfg(feature = "postgres")]
+pub(crate) use moved::{MovedBundle, MovedSession};
 
 /// Receiver of the progress of a transfer.
-pub(super) type Progress<'a> = &'a mut dyn FnMut(TransferProgress);
+pub(crate) type Progress<'a> = &'a mut dyn FnMut(TransferProgress);
 
 /// A bundle whose content was checked completely.
 pub struct Bundle {
@@ -56,16 +61,40 @@ pub struct Bundle {
     connection: Mutex<Connection>,
     selection: Selection,
     contents: Contents,
+    /// Deletes a file that only this value uses.
+    _file: Option<TemporaryCopy>,
 }
 
 impl Bundle {
+    /// Writes a session to a temporary bundle, for a store of another kind that imports it. What comes from a store of this program has no limits.
+    pub(super) fn temporary(
+        source: &Connection,
+        session: SessionId,
+        progress: Progress<'_>,
+    ) -> Result<Self, BundleError> {
+        let copy = TemporaryCopy::new()?;
+        let selection = Selection::of(source, session)?;
+        let contents = Contents::of(source, &selection, ContentLimits::NONE)?;
+        write_file(copy.path(), source, &selection, &contents, progress)?;
+        let bundle = Self::open_within(copy.path(), |_| ContentLimits::NONE, progress)?;
+        Ok(Self { _file: Some(copy), ..bundle })
+    }
+
     /// Opens a bundle and checks all of it: tables, checksums, journals, objects, references. The file is
     /// not changed.
     pub fn open(path: impl AsRef<Path>, progress: Progress<'_>) -> Result<Self, BundleError> {
-        let file = BundleFile::open(&absolute(path.as_ref())?)?;
+        Self::open_within(path.as_ref(), ContentLimits::of_bundle, progress)
+    }
+
+    fn open_within(
+        path: &Path,
+        limits: fn(u64) -> ContentLimits,
+        progress: Progress<'_>,
+    ) -> Result<Self, BundleError> {
+        let file = BundleFile::open(&absolute(path)?)?;
         let connection = open::read_only(&file.path)?.connection;
         connection.execute_batch("BEGIN").map_err(Failure::from)?;
-        let limits = ContentLimits::of_bundle(file.bytes);
+        let limits = limits(file.bytes);
         let mut checked = || {
             check_pages(&connection)?;
             let selection = Selection::of(&connection, file.session)?;
@@ -74,7 +103,7 @@ impl Bundle {
             Ok((selection, contents))
         };
         let (selection, contents) = checked().map_err(of_bundle)?;
-        Ok(Self { file, connection: Mutex::new(connection), selection, contents })
+        Ok(Self { file, connection: Mutex::new(connection), selection, contents, _file: None })
     }
 
     /// Passes each session with its view and its records, as an import writes them. Notes have their large data, as far as that can
@@ -132,12 +161,7 @@ impl SqliteStore {
         let path: PathBuf = absolute(path.as_ref())?;
         let file = NewFile::with_data_of(&self.path, &path)?;
         let content = self.with_selection(session, |source, selection, contents| {
-            let target = file::create(file.temporary(), session)?;
-            let changes = &ImportChanges::default();
-            let transfer = Transfer { source, selection, contents, changes };
-            let content = transaction(&target, || transfer.write_new(&target, progress))?;
-            target.close().map_err(|(_, error)| Failure::from(error))?;
-            Ok(content)
+            write_file(file.temporary(), source, selection, contents, progress)
         })?;
         Ok(BundleReport { content, bytes: file.publish()? })
     }
@@ -173,6 +197,15 @@ impl SqliteStore {
         })
     }
 
+    /// Writes a session to a temporary bundle.
+    pub(super) fn temporary_bundle(
+        &self,
+        session: SessionId,
+        progress: Progress<'_>,
+    ) -> Result<Bundle, BundleError> {
+        self.readers.at_once(|source| Ok::<_, Failure>(Bundle::temporary(source, session, progress)))?
+    }
+
     /// Selects everything that is moved with a session, in one snapshot of the store.
     fn with_selection<T>(
         &self,
@@ -188,6 +221,37 @@ impl SqliteStore {
             Ok::<_, Failure>(run())
         })?
     }
+}
+
+/// Writes a session of a database that no store has open, with everything that it depends on, to a new file.
+#[cfg(feature = "postgres")]
+pub(super) fn export_from(
+    source: &Connection,
+    session: SessionId,
+    path: &Path,
+    progress: Progress<'_>,
+) -> Result<BundleReport, BundleError> {
+    let file = NewFile::beside(&absolute(path)?)?;
+    let selection = Selection::of(source, session)?;
+    let contents = Contents::of(source, &selection, ContentLimits::NONE)?;
+    let content = write_file(file.temporary(), source, &selection, &contents, progress)?;
+    Ok(BundleReport { content, bytes: file.publish()? })
+}
+
+/// Writes a selection to an empty file.
+fn write_file(
+    path: &Path,
+    source: &Connection,
+    selection: &Selection,
+    contents: &Contents,
+    progress: Progress<'_>,
+) -> Result<TransferReport, BundleError> {
+    let target = file::create(path, selection.main)?;
+    let changes = &ImportChanges::default();
+    let transfer = Transfer { source, selection, contents, changes };
+    let content = transaction(&target, || transfer.write_new(&target, progress))?;
+    target.close().map_err(|(_, error)| Failure::from(error))?;
+    Ok(content)
 }
 
 /// Runs SQLite's own check of the file.

@@ -17,9 +17,9 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, params};
 
 use self::form::Form;
-use super::chain::Checksum;
 use super::error::Failure;
 use super::sql::execute;
+use crate::chain::Checksum;
 
 /// A kind of rows: a kind of records, the version of their data, and what a row holds of the data.
 struct RowKind {

@@ -162,14 +162,24 @@ impl<S: Store> HasStore for S {
 }
 
 /// Generates a test for each property of a store. Its argument is a function that creates an empty store, or
-/// a value with such a store ([`HasStore`]).
+/// a value with such a store ([`HasStore`]). After `optional`, the function returns `None` where there can be no such store.
 macro_rules! store_conformance {
+    (optional $make:expr) => {
+        $crate::conformance::store_properties! { $crate::conformance::store_tests, (optional $make) }
+    };
     ($make:expr) => {
         $crate::conformance::store_properties! { $crate::conformance::store_tests, ($make) }
     };
 }
 
 macro_rules! store_tests {
+    ((optional $make:expr) $($property:ident)*) => {$(
+        #[test]
+        fn $property() {
+            let Some(made) = $make() else { return };
+            $crate::conformance::$property($crate::conformance::HasStore::store(&made));
+        }
+    )*};
     (($make:expr) $($property:ident)*) => {$(
         #[test]
         fn $property() {

@@ -21,7 +21,7 @@ mod removal;
 mod replaced;
 mod salvage;
 mod select;
-mod support;
+pub(crate) mod support;
 mod torn;
 mod view;
 

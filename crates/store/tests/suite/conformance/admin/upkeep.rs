@@ -146,10 +146,8 @@ pub(crate) fn sql_reads_and_does_nothing_else(one: &dyn HasAdmin, _: &dyn HasAdm
         let selected = supported(block_on(admin.select(sql, parameters, limits, &mut found)));
         selected.map(|selected| (selected, found))
     };
-    let Some((selected, found)) = select("SELECT ?1 AS one UNION ALL SELECT 2", &[SqlValue::Integer(1)], 9)
-    else {
-        return;
-    };
+    let sql = format!("SELECT {} AS one UNION ALL SELECT 2", one.first_parameter());
+    let Some((selected, found)) = select(&sql, &[SqlValue::Integer(1)], 9) else { return };
     let selected = selected.expect("a statement that reads is executed");
     assert_eq!((selected.rows, selected.is_cut), (2, false));
     assert_eq!(found.columns, ["one"]);

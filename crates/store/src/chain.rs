@@ -11,30 +11,30 @@ const LENGTH: usize = 16;
 
 /// Checksum of a record, of the records before it, and of the session's id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Checksum([u8; LENGTH]);
+pub(crate) struct Checksum([u8; LENGTH]);
 
 impl Checksum {
     /// Start of a session's chain, before its first record.
-    pub(super) fn start(session: SessionId) -> Self {
+    pub(crate) fn start(session: SessionId) -> Self {
         Self::of(&[b"backstitch session ", session.as_uuid().as_bytes()])
     }
 
     /// Checksum of the next record in the chain.
-    pub(super) fn next(self, text: &[u8]) -> Self {
+    pub(crate) fn next(self, text: &[u8]) -> Self {
         Self::of(&[&self.0, text])
     }
 
     /// Checksum of bytes that belong to no chain.
-    pub(super) fn alone(bytes: &[u8]) -> Self {
+    pub(crate) fn alone(bytes: &[u8]) -> Self {
         Self::of(&[bytes])
     }
 
     /// Reads a stored checksum, or returns `None` if its length is wrong.
-    pub(super) fn stored(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn stored(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
     }
 
-    pub(super) fn as_bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 

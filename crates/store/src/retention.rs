@@ -12,12 +12,9 @@ use std::collections::HashMap;
 
 use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{ObservationCause, Origin, Position, Record, RecordBody, WorkspaceRoot};
-use backstitch_core::ports::Retention;
+use backstitch_core::ports::{Retention, StoreError};
 use backstitch_core::time::Timestamp;
-use rusqlite::Connection;
 
-use super::error::Failure;
-use super::read::{decode, texts};
 use crate::references::References;
 
 /// A record that names workspace roots.
@@ -33,37 +30,35 @@ struct Boundary {
 
 /// Information about files in a session's journal.
 #[derive(Default)]
-pub(super) struct Files {
+pub(crate) struct Files {
     boundaries: Vec<Boundary>,
     /// Position of the latest start of each call, in journal order.
     started: Vec<(Position, CallId)>,
     open: HashMap<CallId, Position>,
     rewinds: Vec<(Position, Position)>,
     /// Position up to which the journal was read.
-    pub(super) head: Position,
+    pub(crate) head: Position,
     /// Names of the session's tags.
     tags: Vec<String>,
     /// Parent session and position of a fork.
-    pub(super) fork: Option<(SessionId, Position)>,
+    pub(crate) fork: Option<(SessionId, Position)>,
 }
 
 impl Files {
-    /// Continues reading where it stopped, and passes the references of each record to `each`.
-    pub(super) fn read_on(
+    /// Adds the next record of the journal, and passes what it refers to.
+    pub(crate) fn add_text(
         &mut self,
-        connection: &Connection,
         session: SessionId,
-        number: i64,
-        mut each: impl FnMut(&References) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        let from = self.head;
-        texts(connection, session, number, from, usize::MAX, |position, text| {
-            let record = decode(session, position, text)?;
-            let named = References::in_text(text);
-            each(&named)?;
-            self.add(&record, named);
-            Ok(())
-        })
+        position: Position,
+        text: &str,
+        mut each: impl FnMut(&References) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let record =
+            Record::decode(position, text).map_err(|source| StoreError::BrokenRecord { session, source })?;
+        let named = References::in_text(text);
+        each(&named)?;
+        self.add(&record, named);
+        Ok(())
     }
 
     fn add(&mut self, record: &Record, named: References) {
@@ -105,7 +100,7 @@ impl Files {
 
     /// Divides the roots into those that stay and those to be pruned. `forks` are the positions from which
     /// other sessions were forked.
-    pub(super) fn divide(
+    pub(crate) fn divide(
         &self,
         retention: Retention,
         forks: &[Position],

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use backstitch_core::time::Timestamp;
 
 /// Current time.
-pub(super) fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     timestamp_of(SystemTime::now())
 }
 

@@ -3,38 +3,48 @@
 use std::collections::{BTreeSet, HashSet};
 
 use backstitch_core::journal::WorkspaceRoot;
-use backstitch_core::object::{ObjectId, ObjectKind};
+use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::StoreError;
-use rusqlite::Connection;
 
-use super::error::Failure;
-use super::objects::{self, Presence, presence};
+use crate::packed::Presence;
 use crate::references::{below, named_in_manifest};
 
+/// The objects of a store, for reading.
+pub(crate) trait StoredObjects {
+    /// Kind of an object, or `None` if it has no stored content.
+    fn stored_kind(&self, id: ObjectId) -> Result<Option<ObjectKind>, StoreError>;
+
+    /// State of an object.
+    fn presence(&self, id: ObjectId) -> Result<Presence, StoreError>;
+
+    /// Content of an object, or `None` if there is no such object.
+    fn stored_object(&self, id: ObjectId) -> Result<Option<Object>, StoreError>;
+}
+
 /// Marks everything reachable from the added references.
-pub(super) struct Walk<'a> {
-    connection: &'a Connection,
+pub(crate) struct Walk<'a> {
+    objects: &'a dyn StoredObjects,
     /// Reached objects that are stored.
-    pub(super) seen: HashSet<ObjectId>,
+    pub(crate) seen: HashSet<ObjectId>,
     /// The same in the order of discovery, since the caller last drained it.
-    pub(super) fresh: Vec<ObjectId>,
+    pub(crate) fresh: Vec<ObjectId>,
     /// Objects that a stored object names and that are not stored.
-    pub(super) missing: BTreeSet<ObjectId>,
+    pub(crate) missing: BTreeSet<ObjectId>,
     /// Objects that a stored object names and that an earlier salvage lost.
-    pub(super) lost: BTreeSet<ObjectId>,
+    pub(crate) lost: BTreeSet<ObjectId>,
     /// Objects that a stored object names and whose content was redacted.
-    pub(super) redacted: BTreeSet<ObjectId>,
+    pub(crate) redacted: BTreeSet<ObjectId>,
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(connection: &'a Connection) -> Self {
-        Self::resume(connection, HashSet::new())
+    pub(crate) fn new(objects: &'a dyn StoredObjects) -> Self {
+        Self::resume(objects, HashSet::new())
     }
 
     /// Continues an earlier walk over a store that may have grown since then.
-    pub(super) fn resume(connection: &'a Connection, seen: HashSet<ObjectId>) -> Self {
+    pub(crate) fn resume(objects: &'a dyn StoredObjects, seen: HashSet<ObjectId>) -> Self {
         Self {
-            connection,
+            objects,
             seen,
             fresh: Vec::new(),
             missing: BTreeSet::new(),
@@ -45,22 +55,22 @@ impl<'a> Walk<'a> {
 
     /// Adds a reference of a record and everything below it. An id that is not stored is ignored, because it
     /// may not be an object at all.
-    pub(super) fn add(&mut self, id: ObjectId) -> Result<(), Failure> {
-        match objects::stored_kind(self.connection, id)? {
+    pub(crate) fn add(&mut self, id: ObjectId) -> Result<(), StoreError> {
+        match self.objects.stored_kind(id)? {
             Some(_) => self.descend(id),
             None => Ok(()),
         }
     }
 
     /// Adds a workspace root and everything below it.
-    pub(super) fn add_root(&mut self, root: WorkspaceRoot) -> Result<(), Failure> {
+    pub(crate) fn add_root(&mut self, root: WorkspaceRoot) -> Result<(), StoreError> {
         self.add(root.tree)?;
         // A blob that was reached as a file may also be a manifest, so it is read even if it was seen.
-        if objects::stored_kind(self.connection, root.manifest)?.is_none() {
+        if self.objects.stored_kind(root.manifest)?.is_none() {
             return Ok(());
         }
         self.mark(root.manifest);
-        let Some(manifest) = objects::get(self.connection, root.manifest)? else { return Ok(()) };
+        let Some(manifest) = self.objects.stored_object(root.manifest)? else { return Ok(()) };
         let named = named_in_manifest(manifest.bytes());
         let reason = || "it is not a workspace manifest".to_owned();
         let named =
@@ -74,21 +84,21 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn descend(&mut self, id: ObjectId) -> Result<(), Failure> {
+    fn descend(&mut self, id: ObjectId) -> Result<(), StoreError> {
         let mut open = vec![id];
         while let Some(id) = open.pop() {
             if self.seen.contains(&id) {
                 continue;
             }
-            match objects::stored_kind(self.connection, id)? {
-                None => match presence(self.connection, id)? {
+            match self.objects.stored_kind(id)? {
+                None => match self.objects.presence(id)? {
                     Presence::Lost => drop(self.lost.insert(id)),
                     Presence::Redacted => drop(self.redacted.insert(id)),
                     _ => drop(self.missing.insert(id)),
                 },
                 Some(ObjectKind::Blob) => self.mark(id),
                 Some(_) => {
-                    if let Some(object) = objects::get(self.connection, id)? {
+                    if let Some(object) = self.objects.stored_object(id)? {
                         open.extend(below(&object)?);
                     }
                     self.mark(id);

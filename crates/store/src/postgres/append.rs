@@ -1,0 +1,381 @@
+//! Appends: one call of a function of the server, which checks everything and writes everything.
+//!
+//! The caller encodes records, links their checksums to the end of the journal as this process knows it, and compresses objects. Large content is written ahead, in
+//! transactions of limited size: parts of large objects, and plain content of a batch that is larger than a transaction should be. Nothing refers to it before the batch
+//! follows.
+
+use std::collections::HashSet;
+
+use backstitch_core::crash_point;
+use backstitch_core::id::SessionId;
+use backstitch_core::journal::{Batch, CallChanges, InboxId, Position, RecordBody};
+use backstitch_core::object::{Object, ObjectId, ObjectKind};
+use backstitch_core::ports::{FenceToken, Owner, StoreError, check_batch};
+
+use super::changes;
+use super::claims::{HeldClaim, fenced};
+use super::error::{Failure, code};
+use super::index::PreparedSummary;
+use super::link::Link;
+use super::objects::{self, ObjectRows};
+use super::outcome::{self, AppendOutcome};
+use super::retry::Attempts;
+use super::schema::get;
+use super::server::{Parameter, parameters};
+use super::store::Shared;
+use crate::chain::Checksum;
+use crate::packed::{CompressedObject, Packer};
+use crate::references;
+
+/// Maximum size of a record in bytes: far below PostgreSQL's limit, and above the codec's.
+const MOST_BYTES: u64 = 512 << 20;
+
+/// Whether an append waits until it is durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CommitSync {
+    /// It does.
+    Now,
+    /// A later append that waits makes it durable too.
+    WithNext,
+}
+
+/// A batch with its records encoded and its objects compressed.
+pub(super) struct PreparedBatch {
+    expected: Position,
+    at: i64,
+    kinds: Vec<&'static str>,
+    texts: Vec<String>,
+    objects: Vec<CompressedObject>,
+    /// Objects that records refer to and the batch does not contain.
+    needed: Vec<Vec<u8>>,
+    /// Objects that new trees and manifests name, and the batch does not contain.
+    below: Vec<Vec<u8>>,
+    /// Workspace manifests that records name.
+    manifests: HashSet<ObjectId>,
+    taken: Vec<InboxId>,
+    changes: Option<String>,
+    summary: Option<PreparedSummary>,
+}
+
+impl PreparedBatch {
+    pub(super) fn new(
+        packer: &Packer,
+        session: SessionId,
+        expected: Position,
+        batch: Batch,
+    ) -> Result<Self, StoreError> {
+        check_batch(session, expected, &batch)?;
+        let brought: HashSet<ObjectId> = batch.objects().iter().map(Object::id).collect();
+        let needed = batch.bodies().iter().flat_map(RecordBody::object_refs);
+        let needed = needed.filter(|id| !brought.contains(id)).map(|id| id.as_bytes().to_vec()).collect();
+        let manifests: HashSet<ObjectId> = match brought.is_empty() {
+            true => HashSet::new(),
+            false => batch.bodies().iter().flat_map(references::manifests_of).collect(),
+        };
+        let (taken, at) = (batch.taken().to_vec(), batch.time().unix_micros());
+        let summary = batch.summary(session, expected).map(PreparedSummary::new).transpose()?;
+        let (records, objects) = batch.into_records(expected);
+        let (mut kinds, mut texts) = (Vec::with_capacity(records.len()), Vec::with_capacity(records.len()));
+        for record in &records {
+            let position = record.position;
+            let text =
+                record.encode().map_err(|source| StoreError::Unstorable { session, position, source })?;
+            if text.len() as u64 > MOST_BYTES {
+                let (what, bytes) = (format!("record {position} of session {session}"), text.len() as u64);
+                return Err(StoreError::TooLarge { what, bytes, limit: MOST_BYTES });
+            }
+            kinds.push(record.body.kind());
+            texts.push(text);
+        }
+        let listed = records.into_iter().filter_map(|record| match record.body {
+            RecordBody::CallFinished(finished) => Some((record.position, finished.changes.clone()?)),
+            _ => None,
+        });
+        let listed: Vec<(Position, CallChanges)> = listed.collect();
+        let changes = changes::rows_of(listed.iter().map(|(position, changes)| (*position, Some(changes))))?;
+        let mut unique = HashSet::new();
+        let objects = objects.into_iter().filter(|object| unique.insert(object.id()));
+        let objects: Vec<CompressedObject> =
+            objects.map(|object| CompressedObject::new(packer, object)).collect::<Result<_, _>>()?;
+        let below = named_below(&objects, &manifests, &brought);
+        Ok(Self { expected, at, kinds, texts, objects, needed, below, manifests, taken, changes, summary })
+    }
+
+    /// Position after the last record.
+    fn end(&self) -> Position {
+        self.expected.after(self.texts.len())
+    }
+
+    /// Checksums of the records, after that of the record before them.
+    fn checksums(&self, mut before: Checksum) -> Vec<Checksum> {
+        let next = self.texts.iter().map(|text| {
+            before = before.next(text.as_bytes());
+            before
+        });
+        next.collect()
+    }
+
+    /// Removes the objects that are written ahead, so that at most `limit` bytes remain: plain content first.
+    fn take_ahead(&mut self, limit: u64) -> Vec<CompressedObject> {
+        let mut left: u64 = self.objects.iter().map(CompressedObject::stored_bytes).sum();
+        let manifests = &self.manifests;
+        let mut ahead = Vec::new();
+        self.objects = std::mem::take(&mut self.objects)
+            .into_iter()
+            .filter_map(|packed| {
+                let (id, bytes) = (packed.object.id(), packed.stored_bytes());
+                let is_plain = packed.object.kind() == ObjectKind::Blob && !manifests.contains(&id);
+                if left <= limit || !is_plain {
+                    return Some(packed);
+                }
+                left -= bytes;
+                ahead.push(packed);
+                None
+            })
+            .collect();
+        ahead
+    }
+}
+
+/// Objects that new trees and manifests name and the batch does not bring. A capture contains only the objects that were not stored at that time: if content was removed
+/// since the claim, some of the others may be gone. Every stored object is complete, so direct references are enough.
+fn named_below(
+    objects: &[CompressedObject],
+    manifests: &HashSet<ObjectId>,
+    brought: &HashSet<ObjectId>,
+) -> Vec<Vec<u8>> {
+    let mut named: Vec<ObjectId> = Vec::new();
+    for object in objects.iter().map(|packed| &packed.object) {
+        match object.kind() {
+            ObjectKind::Tree => named.extend(references::below(object).unwrap_or_default()),
+            _ if manifests.contains(&object.id()) => {
+                named.extend(references::named_in_manifest(object.bytes()).unwrap_or_default());
+            }
+            _ => {}
+        }
+    }
+    named.sort_unstable();
+    named.dedup();
+    named.retain(|id| !brought.contains(id));
+    named.into_iter().map(|id| id.as_bytes().to_vec()).collect()
+}
+
+/// Appends a batch.
+pub(super) async fn append(
+    shared: &Shared,
+    session: SessionId,
+    expected: Position,
+    fence: FenceToken,
+    batch: Batch,
+    sync: CommitSync,
+) -> Result<Position, Failure> {
+    shared.check_writable()?;
+    let mut prepared = PreparedBatch::new(&shared.packer, session, expected, batch)?;
+    let Some(held) = shared.claims.get(session, fence) else {
+        return Err(fenced(shared, session, fence).await);
+    };
+    let held = match held.head == expected {
+        true => held,
+        false => at_end(shared, session, fence, held, expected).await?,
+    };
+    let ahead = prepared.take_ahead(shared.server.options.transaction_bytes);
+    if ahead.iter().chain(&prepared.objects).any(CompressedObject::is_large) || !ahead.is_empty() {
+        // Nothing is written for a claim that would be refused.
+        let end = outcome::JournalEnd::read(shared, session, held.number).await?;
+        if end.claim != Some(held.claim) {
+            return Err(end.fenced(session, fence));
+        }
+    }
+    prepared.below.extend(ahead.iter().map(|packed| packed.object.id().as_bytes().to_vec()));
+    objects::write_ahead(&shared.server, ahead).await?;
+    let rows = ObjectRows::write_parts(&shared.server, std::mem::take(&mut prepared.objects)).await?;
+    let sums = prepared.checksums(held.chain);
+    let Some(last) = sums.last().copied() else { return Err(StoreError::EmptyBatch.into()) };
+    let end = prepared.end();
+    let place = AppendOutcome { session, fence, held, expected, end, last };
+    let mut attempts = Attempts::within(shared.server.options.deadline);
+    let mut is_ambiguous = false;
+    crash_point!("store.before_commit");
+    loop {
+        let failure = match send(shared, &prepared, &held, &rows, &sums, sync).await {
+            Ok(position) => {
+                crash_point!("store.after_commit");
+                shared.claims.advance(session, fence, position, last);
+                return Ok(position);
+            }
+            Err(failure) => failure,
+        };
+        let may_be_own = is_ambiguous && matches!(failure.code(), Some(code::POSITION | code::STALE));
+        if failure.is_outage() || may_be_own {
+            is_ambiguous = true;
+            // The statement may have been committed, and its answer was lost.
+            if outcome::resolve(shared, &place, failure).await? == outcome::Stored::Yes {
+                shared.claims.advance(session, fence, end, last);
+                return Ok(end);
+            }
+        } else if !failure.is_collision() {
+            return Err(refusal(&place, failure));
+        }
+        if !attempts.wait().await {
+            let reason = "the server did not accept the batch in time".to_owned();
+            let late = StoreError::Unavailable { reason, source: None };
+            return Err(match is_ambiguous {
+                // An earlier attempt may still be on its way.
+                true => StoreError::OutcomeUnknown { session, source: late.into() }.into(),
+                false => late.into(),
+            });
+        }
+    }
+}
+
+/// Reads the end of a journal that is not where this process knows it.
+async fn at_end(
+    shared: &Shared,
+    session: SessionId,
+    fence: FenceToken,
+    held: HeldClaim,
+    expected: Position,
+) -> Result<HeldClaim, Failure> {
+    let end = outcome::JournalEnd::read(shared, session, held.number).await?;
+    if end.claim != Some(held.claim) {
+        return Err(end.fenced(session, fence));
+    }
+    if end.head < held.head {
+        return Err(StoreError::HistoryLost { session, acknowledged: held.head, head: end.head }.into());
+    }
+    if end.head != expected {
+        return Err(StoreError::Conflict { session, expected, actual: end.head }.into());
+    }
+    Ok(HeldClaim { head: end.head, chain: end.chain, ..held })
+}
+
+/// The error of a batch that the server refused.
+fn refusal(place: &AppendOutcome, failure: Failure) -> Failure {
+    let AppendOutcome { session, fence, expected, held, .. } = *place;
+    let detail = failure.detail().to_owned();
+    match failure.code() {
+        Some(code::STALE) => {
+            let owner = Some(detail).filter(|owner| !owner.is_empty()).map(Owner::new);
+            StoreError::Fenced { session, fence, owner }.into()
+        }
+        Some(code::POSITION) => {
+            let actual = Position::new(detail.parse().unwrap_or_default());
+            match actual < held.head {
+                true => StoreError::HistoryLost { session, acknowledged: held.head, head: actual }.into(),
+                false => StoreError::Conflict { session, expected, actual }.into(),
+            }
+        }
+        Some(code::OBJECT) => missing_object(&detail).map_or(failure, Failure::from),
+        Some(code::ITEM) => {
+            let item = InboxId(detail.parse().unwrap_or_default());
+            StoreError::NotInInbox { session, item }.into()
+        }
+        _ => failure,
+    }
+}
+
+/// The error of an object that is not stored: its id, and the encoding of its row or -1.
+fn missing_object(detail: &str) -> Option<StoreError> {
+    let (id, encoding) = detail.split_once(' ')?;
+    let object: ObjectId = id.parse().ok()?;
+    Some(match encoding {
+        "2" => StoreError::Pruned { object },
+        "3" => StoreError::LostObject { object },
+        _ => StoreError::MissingObject { object },
+    })
+}
+
+/// The function that appends.
+const APPEND: &str = "SELECT {schema}.append_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
+    $22, $23, $24, $25, $26)";
+
+/// A batch as parameters of the function.
+struct AppendValues<'a> {
+    batch: &'a PreparedBatch,
+    held: HeldClaim,
+    rows: &'a ObjectRows,
+    contents: Vec<Option<&'a [u8]>>,
+    sums: Vec<&'a [u8]>,
+    taken: Vec<i64>,
+    is_synced: bool,
+    expected: i64,
+    summary: Option<&'a str>,
+    version: Option<i32>,
+    columns: &'a [Option<String>],
+    tags: Vec<String>,
+    values: Vec<String>,
+}
+
+impl<'a> AppendValues<'a> {
+    fn new(
+        batch: &'a PreparedBatch,
+        held: &HeldClaim,
+        rows: &'a ObjectRows,
+        sums: &'a [Checksum],
+        sync: CommitSync,
+    ) -> Self {
+        let summary = batch.summary.as_ref();
+        Self {
+            batch,
+            held: *held,
+            rows,
+            contents: rows.contents(),
+            sums: sums.iter().map(Checksum::as_bytes).collect(),
+            taken: batch.taken.iter().map(|item| item.0.cast_signed()).collect(),
+            is_synced: sync == CommitSync::Now,
+            expected: batch.expected.number().cast_signed(),
+            summary: summary.map(|summary| summary.text.as_str()),
+            version: summary.map(|summary| summary.version),
+            columns: summary.map_or(&[], |summary| &summary.columns[..]),
+            tags: summary.map(PreparedSummary::tag_keys).unwrap_or_default(),
+            values: summary.map(PreparedSummary::tag_values).unwrap_or_default(),
+        }
+    }
+
+    fn parameters(&self) -> Vec<Parameter<'_>> {
+        let (batch, rows) = (self.batch, self.rows);
+        parameters![
+            self.held.number => INT8, self.held.claim => UUID, self.expected => INT8, self.is_synced => BOOL,
+            batch.at => INT8, batch.kinds => TEXT_ARRAY, batch.texts => TEXT_ARRAY, self.sums => BYTEA_ARRAY,
+            batch.needed => BYTEA_ARRAY, batch.below => BYTEA_ARRAY, self.held.generation => INT8,
+            self.taken => INT8_ARRAY, rows.ids => BYTEA_ARRAY, rows.kinds => INT2_ARRAY, rows.lengths => INT8_ARRAY,
+            rows.encodings => INT2_ARRAY, self.contents => BYTEA_ARRAY, rows.stored => INT8_ARRAY,
+            rows.parts => INT4_ARRAY, rows.sets => UUID_ARRAY, self.summary => TEXT, self.version => INT4,
+            self.columns => TEXT_ARRAY, self.tags => TEXT_ARRAY, self.values => TEXT_ARRAY, batch.changes => TEXT
+        ]
+        .to_vec()
+    }
+}
+
+/// Sends a batch to the server.
+async fn send(
+    shared: &Shared,
+    batch: &PreparedBatch,
+    held: &HeldClaim,
+    rows: &ObjectRows,
+    sums: &[Checksum],
+    sync: CommitSync,
+) -> Result<Position, Failure> {
+    let values = AppendValues::new(batch, held, rows, sums, sync);
+    let answer = shared.server.query(APPEND, &values.parameters()).await?;
+    let row = answer.first().ok_or_else(|| StoreError::Backend("an append returned nothing".into()))?;
+    Ok(Position::new(get::<i64>(row, 0)?.cast_unsigned()))
+}
+
+/// Appends a batch inside of a transaction, in which the session was claimed.
+pub(super) fn append_with(
+    link: &Link<'_>,
+    packer: &Packer,
+    (session, fence): (SessionId, FenceToken),
+    held: &HeldClaim,
+    batch: Batch,
+) -> Result<(), Failure> {
+    let mut prepared = PreparedBatch::new(packer, session, held.head, batch)?;
+    let objects = std::mem::take(&mut prepared.objects);
+    let rows = ObjectRows::write_parts_with(link, objects)?;
+    let sums = prepared.checksums(held.chain);
+    let Some(last) = sums.last().copied() else { return Err(StoreError::EmptyBatch.into()) };
+    let place = AppendOutcome { session, fence, held: *held, expected: held.head, end: prepared.end(), last };
+    let values = AppendValues::new(&prepared, held, &rows, &sums, CommitSync::Now);
+    link.query(APPEND, &values.parameters()).map(drop).map_err(|failure| refusal(&place, failure))
+}

@@ -1,0 +1,211 @@
+//! Claims to sessions.
+//!
+//! The random id of a claim decides who may write, and stays in this process; the fence is its number. After a failover that lost claims a fence may be given again, and the
+//! holder of the first still has another id.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use backstitch_core::id::SessionId;
+use backstitch_core::journal::Position;
+use backstitch_core::ports::{ClaimMode, FenceToken, Owner, Process, SessionClaim, StoreError};
+use backstitch_core::time::Timestamp;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::error::{Failure, code, corrupt};
+use super::lease::{self, ProcessPlace};
+use super::retry::Attempts;
+use super::schema::get;
+use super::server::parameters;
+use super::store::Shared;
+use crate::chain::Checksum;
+use crate::time::now;
+
+/// A claim that this store holds, with the end of its journal as far as it is known.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HeldClaim {
+    /// Number of the session in the tables.
+    pub(super) number: i64,
+    pub(super) claim: Uuid,
+    /// The counter of removed content at the time of the claim.
+    pub(super) generation: i64,
+    pub(super) head: Position,
+    pub(super) chain: Checksum,
+}
+
+/// The claims that this store holds.
+#[derive(Default)]
+pub(super) struct HeldClaims(Mutex<HashMap<(SessionId, FenceToken), HeldClaim>>);
+
+impl HeldClaims {
+    pub(super) fn get(&self, session: SessionId, fence: FenceToken) -> Option<HeldClaim> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&(session, fence)).copied()
+    }
+
+    fn keep(&self, session: SessionId, fence: FenceToken, held: HeldClaim) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert((session, fence), held);
+    }
+
+    fn remove(&self, session: SessionId, fence: FenceToken) -> Option<HeldClaim> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&(session, fence))
+    }
+
+    /// Notes the end of a journal, unless a later one is known.
+    pub(super) fn advance(&self, session: SessionId, fence: FenceToken, head: Position, chain: Checksum) {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(held) = held.get_mut(&(session, fence)).filter(|held| held.head <= head) {
+            (held.head, held.chain) = (head, chain);
+        }
+    }
+}
+
+/// The holder of a session, as an error of the server describes it.
+#[derive(Deserialize)]
+struct HolderDetail {
+    worker: Uuid,
+    owner: Option<String>,
+    host: String,
+    place: String,
+    pid: i64,
+    started: i64,
+    since: Option<i64>,
+}
+
+impl HolderDetail {
+    fn place(&self) -> ProcessPlace {
+        let (host, place) = (self.host.clone(), self.place.clone());
+        ProcessPlace { host, place, pid: u32::try_from(self.pid).unwrap_or_default(), started: self.started }
+    }
+
+    fn held(self, session: SessionId) -> StoreError {
+        let since = self.since.and_then(|micros| Timestamp::from_unix_micros(micros).ok());
+        let pid = u32::try_from(self.pid).ok();
+        let process = since.zip(pid).map(|(since, pid)| Process { host: self.host, pid, since });
+        StoreError::Held { session, owner: Owner::new(self.owner.unwrap_or_default()), process }
+    }
+}
+
+/// Claims a session.
+pub(super) async fn claim(
+    shared: &Shared,
+    session: SessionId,
+    owner: Owner,
+    mode: ClaimMode,
+) -> Result<SessionClaim, Failure> {
+    shared.check_writable()?;
+    let mut attempts = Attempts::within(shared.server.options.deadline);
+    let mut dead: Vec<Uuid> = Vec::new();
+    loop {
+        let worker = shared.lease.worker(&shared.server).await?;
+        let failure = match claim_as(shared, session, &owner, mode, worker, &dead).await {
+            Ok(claim) => return Ok(claim),
+            Err(failure) => failure,
+        };
+        match failure.code() {
+            Some(code::WORKER) => shared.lease.forget(worker),
+            Some(code::HELD) => {
+                let holder: HolderDetail = serde_json::from_str(failure.detail())
+                    .map_err(|_| corrupt("a claim has an invalid holder"))?;
+                // Its lease is not over, but its process is gone.
+                if !holder.place().has_ended() || dead.contains(&holder.worker) {
+                    return Err(holder.held(session).into());
+                }
+                dead.push(holder.worker);
+            }
+            // A claim whose answer was lost is left behind as a number that nobody uses, and replaced.
+            _ if failure.is_outage() || failure.is_collision() => {
+                dead.extend(lost_claim(shared, session, worker).await);
+            }
+            _ => return Err(failure),
+        }
+        if !attempts.wait().await {
+            return Err(failure);
+        }
+    }
+}
+
+/// This worker, if it holds a session without knowing the claim: only an answer that was lost explains it.
+async fn lost_claim(shared: &Shared, session: SessionId, worker: Uuid) -> Option<Uuid> {
+    let sql = "SELECT fence FROM {schema}.sessions WHERE session = $1 AND worker = $2 AND claim IS NOT NULL";
+    let rows = shared.server.read(sql, parameters![*session.as_uuid() => UUID, worker => UUID]).await.ok()?;
+    let fence: i64 = rows.first()?.try_get(0).ok()?;
+    let is_known = shared.claims.get(session, FenceToken(fence.cast_unsigned())).is_some();
+    (!is_known).then_some(worker)
+}
+
+async fn claim_as(
+    shared: &Shared,
+    session: SessionId,
+    owner: &Owner,
+    mode: ClaimMode,
+    worker: Uuid,
+    dead: &[Uuid],
+) -> Result<SessionClaim, Failure> {
+    let sql = "SELECT r_id, r_fence, r_claim, r_head, r_chain, r_generation
+        FROM {schema}.claim_1($1, $2, $3, $4, $5, $6, $7, $8)";
+    let start = Checksum::start(session);
+    let values = parameters![
+        *session.as_uuid() => UUID, start.as_bytes() => BYTEA, worker => UUID, plain(&owner.to_string()) => TEXT,
+        now().unix_micros() => INT8, (mode == ClaimMode::TakeOver) => BOOL, dead => UUID_ARRAY,
+        shared.lease.seconds() => FLOAT8
+    ];
+    let rows = shared.server.query(sql, values).await?;
+    let row = rows.first().ok_or_else(|| corrupt("a claim returned nothing"))?;
+    let fence = FenceToken(get::<i64>(row, 1)?.cast_unsigned());
+    let chain: &[u8] = get(row, 4)?;
+    let held = HeldClaim {
+        number: get(row, 0)?,
+        claim: get(row, 2)?,
+        generation: get(row, 5)?,
+        head: Position::new(get::<i64>(row, 3)?.cast_unsigned()),
+        chain: Checksum::stored(chain).ok_or_else(|| corrupt("a journal has an invalid checksum"))?,
+    };
+    shared.claims.keep(session, fence, held);
+    Ok(SessionClaim { session, fence, owner: owner.clone() })
+}
+
+/// Text without zero characters, which PostgreSQL does not store.
+pub(super) fn plain(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}
+
+/// Releases a session, if this claim still holds it.
+pub(super) async fn release(shared: &Shared, claim: SessionClaim) -> Result<(), Failure> {
+    shared.check_writable()?;
+    let Some(held) = shared.claims.remove(claim.session, claim.fence) else { return Ok(()) };
+    let sql = "UPDATE {schema}.sessions SET claim = NULL, worker = NULL, owner = NULL, since = NULL WHERE id = $1 AND claim = $2";
+    shared.server.read(sql, parameters![held.number => INT8, held.claim => UUID]).await?;
+    Ok(())
+}
+
+/// The owner of a session, if a living worker holds it.
+pub(super) async fn holder(shared: &Shared, session: SessionId) -> Result<Option<Owner>, Failure> {
+    let sql = "SELECT owner, worker FROM {schema}.sessions WHERE session = $1 AND claim IS NOT NULL";
+    let rows = shared.server.read(sql, parameters![*session.as_uuid() => UUID]).await?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let (owner, worker): (Option<String>, Option<Uuid>) = (get(row, 0)?, get(row, 1)?);
+    let living = lease::living(&shared.server, &shared.lease).await?;
+    Ok(worker.filter(|worker| living.contains(worker)).and(owner).map(Owner::new))
+}
+
+/// Returns whether a claim of this store is the current one of its session, and the lease of the store is not over.
+pub(super) async fn is_current(
+    shared: &Shared,
+    session: SessionId,
+    fence: FenceToken,
+) -> Result<bool, Failure> {
+    let Some(held) = shared.claims.get(session, fence) else { return Ok(false) };
+    let sql = "SELECT 1 FROM {schema}.sessions s JOIN {schema}.workers w ON w.id = s.worker
+        WHERE s.id = $1 AND s.claim = $2 AND w.lease_until > now()";
+    let rows = shared.server.read(sql, parameters![held.number => INT8, held.claim => UUID]).await?;
+    Ok(!rows.is_empty())
+}
+
+/// The error of a claim that is not the current one.
+pub(super) async fn fenced(shared: &Shared, session: SessionId, fence: FenceToken) -> Failure {
+    let sql = "SELECT owner FROM {schema}.sessions WHERE session = $1 AND claim IS NOT NULL";
+    let found = shared.server.read(sql, parameters![*session.as_uuid() => UUID]).await;
+    let owner = found.ok().and_then(|rows| rows.first()?.try_get::<_, Option<String>>(0).ok()?);
+    StoreError::Fenced { session, fence, owner: owner.map(Owner::new) }.into()
+}

@@ -1,0 +1,243 @@
+//! Workers and their leases.
+//!
+//! A store that claims a session first registers itself as a worker: a row with a lease. A thread of its own renews it, so that nothing that the runtime of an agent does
+//! can delay it. One row holds all sessions of the store, so renewing costs the same for one session and for a thousand. Leases are compared with the clock of the server only.
+
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use backstitch_core::ports::StoreError;
+use uuid::Uuid;
+
+use super::address::PostgresAddress;
+use super::error::Failure;
+use super::options::PostgresOptions;
+use super::schema::get;
+use super::server::{Server, parameters};
+
+/// Where a process runs: its machine since its start, and its process namespace. Only a process in the same place can tell whether it lives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ProcessPlace {
+    pub(super) host: String,
+    pub(super) place: String,
+    pub(super) pid: u32,
+    /// Time of the start of the process in ticks of the machine, which tells it from a later one of the same number.
+    pub(super) started: i64,
+}
+
+impl ProcessPlace {
+    /// The place of this process.
+    pub(super) fn of_this_process() -> Self {
+        let pid = std::process::id();
+        Self { host: host(), place: place(), pid, started: started(pid).unwrap_or_default() }
+    }
+
+    /// Returns whether a process certainly has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        let is_here = !self.place.is_empty() && self.place == place();
+        is_here && started(self.pid) != Some(self.started)
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn place() -> String {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    match boot.trim() {
+        "" => String::new(),
+        boot => format!("{boot} {}", namespace.display()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn place() -> String {
+    String::new()
+}
+
+/// Time of the start of a process; `None` if there is none, or if it has ended and its parent has not noticed.
+fn started(pid: u32) -> Option<i64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, which may hold anything, ends at the last parenthesis.
+    let mut fields = text.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?;
+    (state != "Z" && state != "X").then(|| fields.nth(18)?.parse().ok())?
+}
+
+#[cfg(unix)]
+fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+#[cfg(not(unix))]
+fn host() -> String {
+    std::env::var("COMPUTERNAME").unwrap_or_else(|_| "unknown".to_owned())
+}
+
+/// The worker of a store, if it has claimed anything.
+pub(super) struct Lease {
+    address: PostgresAddress,
+    options: PostgresOptions,
+    current: Arc<Mutex<Option<Uuid>>>,
+    renewal: Mutex<Option<Renewal>>,
+    /// One registration at a time.
+    registering: tokio::sync::Mutex<()>,
+}
+
+struct Renewal {
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Lease {
+    pub(super) fn new(address: PostgresAddress, options: PostgresOptions) -> Self {
+        Self {
+            address,
+            options,
+            current: Arc::default(),
+            renewal: Mutex::default(),
+            registering: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Duration of a lease in seconds.
+    pub(super) fn seconds(&self) -> f64 {
+        self.options.lease.as_secs_f64()
+    }
+
+    /// Returns the worker, which is registered if there is none.
+    pub(super) async fn worker(&self, server: &Server) -> Result<Uuid, Failure> {
+        let _alone = self.registering.lock().await;
+        if let Some(worker) = *lock(&self.current) {
+            return Ok(worker);
+        }
+        let place = ProcessPlace::of_this_process();
+        // Forgetting those that ended long ago is housekeeping, and no reason to fail.
+        let _ = server.query("SELECT {schema}.reap_1($1)", parameters![self.seconds() => FLOAT8]).await;
+        let sql = "INSERT INTO {schema}.workers (id, name, host, place, pid, started, lease_until)
+            VALUES (gen_random_uuid(), 'backstitch', $1, $2, $3, $4, clock_timestamp() + make_interval(secs => $5))
+            RETURNING id";
+        let values = parameters![
+            place.host => TEXT, place.place => TEXT, i64::from(place.pid) => INT8, place.started => INT8,
+            self.seconds() => FLOAT8
+        ];
+        let rows = server.read(sql, values).await?;
+        let row = rows.first().ok_or_else(|| StoreError::Backend("no worker was registered".into()))?;
+        let worker: Uuid = get(row, 0)?;
+        *lock(&self.current) = Some(worker);
+        self.keep_renewing()?;
+        Ok(worker)
+    }
+
+    /// Forgets a worker whose lease is over. The next claim registers another one.
+    pub(super) fn forget(&self, worker: Uuid) {
+        let mut current = lock(&self.current);
+        if *current == Some(worker) {
+            *current = None;
+        }
+    }
+
+    fn keep_renewing(&self) -> Result<(), StoreError> {
+        let mut renewal = lock(&self.renewal);
+        if renewal.is_some() {
+            return Ok(());
+        }
+        let (stop, stopped) = channel::<()>();
+        let (address, options, current) =
+            (self.address.clone(), self.options.clone(), Arc::clone(&self.current));
+        let thread = std::thread::Builder::new().name("backstitch-lease".to_owned());
+        let run = move || {
+            let pause = options.lease / 3;
+            // An answer that comes later than that is of no use.
+            let options = options.with_connections(1).with_deadline(pause.max(Duration::from_millis(500)));
+            let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+                return;
+            };
+            let Ok(server) = Server::new(&address, options.clone(), true) else { return };
+            while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(pause) {
+                let Some(worker) = *lock(&current) else { continue };
+                if let Ok(false) = runtime.block_on(renew(&server, worker, options.lease)) {
+                    // It was reaped: everything that it held may be held by another.
+                    let mut current = lock(&current);
+                    if *current == Some(worker) {
+                        *current = None;
+                    }
+                }
+            }
+        };
+        let thread = thread.spawn(run).map_err(|error| StoreError::Backend(error.into()))?;
+        *renewal = Some(Renewal { stop, thread });
+        Ok(())
+    }
+
+    /// Stops renewing, and returns the worker.
+    pub(super) fn end(&self) -> Option<Uuid> {
+        if let Some(Renewal { stop, thread }) = lock(&self.renewal).take() {
+            drop(stop);
+            let _ = thread.join();
+        }
+        lock(&self.current).take()
+    }
+}
+
+/// Renews a lease. Returns whether the worker still exists.
+async fn renew(server: &Server, worker: Uuid, lease: Duration) -> Result<bool, Failure> {
+    let sql = "UPDATE {schema}.workers SET lease_until = clock_timestamp() + make_interval(secs => $2) WHERE id = $1 RETURNING 1";
+    let rows = server.query(sql, parameters![worker => UUID, lease.as_secs_f64() => FLOAT8]).await?;
+    Ok(!rows.is_empty())
+}
+
+/// Frees what a worker holds, and forgets it.
+pub(super) async fn retire(server: &Server, worker: Uuid) -> Result<(), Failure> {
+    let sql = "WITH freed AS (UPDATE {schema}.sessions SET claim = NULL, worker = NULL, owner = NULL, since = NULL WHERE worker = $1)
+        DELETE FROM {schema}.workers WHERE id = $1";
+    server.query(sql, parameters![worker => UUID]).await?;
+    Ok(())
+}
+
+/// The workers that count as alive: their leases are not over, or the server has just started and nobody could renew, and their processes have not ended in this
+/// place.
+pub(super) async fn living(server: &Server, lease: &Lease) -> Result<Vec<Uuid>, Failure> {
+    let sql = "SELECT id, host, place, pid, started FROM {schema}.workers
+        WHERE lease_until > now() OR pg_postmaster_start_time() > now() - make_interval(secs => $1)";
+    let mut living = Vec::new();
+    for row in server.read(sql, parameters![lease.seconds() => FLOAT8]).await? {
+        let pid: i64 = get(&row, 3)?;
+        let place = ProcessPlace {
+            host: get(&row, 1)?,
+            place: get(&row, 2)?,
+            pid: u32::try_from(pid).unwrap_or_default(),
+            started: get(&row, 4)?,
+        };
+        if !place.has_ended() {
+            living.push(get(&row, 0)?);
+        }
+    }
+    Ok(living)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_process_in_the_same_place_is_known_to_have_ended() {
+        let own = ProcessPlace::of_this_process();
+        assert!(!own.place.is_empty() && own.started > 0 && !own.has_ended());
+        let later = ProcessPlace { started: own.started + 1, ..own.clone() };
+        assert!(later.has_ended(), "another process got its number");
+        let elsewhere = ProcessPlace { place: "elsewhere".to_owned(), ..later };
+        assert!(!elsewhere.has_ended());
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let place = ProcessPlace { pid: child.id(), started: started(child.id()).unwrap(), ..own };
+        assert!(!place.has_ended());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(place.has_ended());
+    }
+}

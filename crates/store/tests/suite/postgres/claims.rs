@@ -1,0 +1,86 @@
+//! Claims end with the lease of their holder, or with its process.
+
+use std::time::Duration;
+
+use backstitch_core::journal::{Batch, Position};
+use backstitch_core::ports::{ClaimMode, Owner, SessionClaim, Store, StoreError};
+use backstitch_testkit::{block_on, sample};
+
+use super::support::{Temporary, options};
+
+fn claim(store: &dyn Store, mode: ClaimMode) -> Result<SessionClaim, StoreError> {
+    block_on(store.claim(sample::session(1), Owner::new("tailor"), mode))
+}
+
+/// Waits until a condition holds.
+fn eventually(mut holds: impl FnMut() -> bool) {
+    for _ in 0..600 {
+        if holds() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    panic!("it never happened");
+}
+
+#[test]
+fn a_store_that_is_closed_holds_nothing() {
+    let Some(store) = Temporary::new() else { return };
+    let other = store.reopen();
+    claim(&other, ClaimMode::IfFree).unwrap();
+    let refused = claim(&*store, ClaimMode::IfFree);
+    assert!(
+        matches!(&refused, Err(StoreError::Held { process: Some(process), .. }) if process.pid == std::process::id())
+    );
+    drop(other);
+    claim(&*store, ClaimMode::IfFree).unwrap();
+    assert_eq!(store.sql("SELECT count(*) FROM {schema}.workers"), "1");
+}
+
+#[test]
+fn a_worker_that_no_longer_renews_its_lease_holds_nothing() {
+    let Some(store) = Temporary::with(options().with_lease(Duration::from_secs(1))) else { return };
+    let lost = claim(&*store, ClaimMode::IfFree).unwrap();
+    // As if it were the worker of another machine, which is gone.
+    store.sql("UPDATE {schema}.workers SET id = gen_random_uuid(), place = 'elsewhere'");
+    store.sql("UPDATE {schema}.sessions SET worker = (SELECT id FROM {schema}.workers)");
+    let other = store.reopen();
+    eventually(|| match claim(&other, ClaimMode::IfFree) {
+        Ok(_) => true,
+        Err(StoreError::Held { .. }) => false,
+        Err(other) => panic!("{other:?}"),
+    });
+    assert!(!block_on(store.is_current(lost.session, lost.fence)).unwrap());
+    let position = Position::START;
+    let session = lost.session;
+    let created = sample::created(session);
+    let stale =
+        block_on(store.append(session, position, lost.fence, Batch::at(created.created_at).with(created)));
+    assert!(matches!(stale, Err(StoreError::Fenced { .. })), "{stale:?}");
+}
+
+#[test]
+fn a_lease_is_renewed_for_as_long_as_the_store_is_open() {
+    let Some(store) = Temporary::with(options().with_lease(Duration::from_millis(900))) else { return };
+    let held = claim(&*store, ClaimMode::IfFree).unwrap();
+    let first = store.sql("SELECT lease_until FROM {schema}.workers");
+    eventually(|| store.sql("SELECT lease_until FROM {schema}.workers") != first);
+    assert!(block_on(store.is_current(held.session, held.fence)).unwrap());
+}
+
+#[test]
+fn a_fence_that_a_failover_gives_again_does_not_let_its_first_holder_write() {
+    let Some(store) = Temporary::new() else { return };
+    let first = claim(&*store, ClaimMode::IfFree).unwrap();
+    // The standby did not have the claim yet.
+    store.sql("UPDATE {schema}.sessions SET claim = NULL, worker = NULL, fence = fence - 1");
+    let other = store.reopen();
+    let second = claim(&other, ClaimMode::IfFree).unwrap();
+    assert_eq!(first.fence, second.fence);
+    let created = sample::created(first.session);
+    let batch = Batch::at(created.created_at).with(created);
+    let start = Position::START;
+    let stale = block_on(store.append(first.session, start, first.fence, batch.clone()));
+    assert!(matches!(stale, Err(StoreError::Fenced { .. })), "{stale:?}");
+    block_on(other.append(second.session, start, second.fence, batch)).unwrap();
+}

@@ -1,0 +1,37 @@
+//! The store in PostgreSQL fulfils the guarantees of both ports, directly and through a pooler, and its own.
+
+mod address;
+mod claims;
+mod crashes;
+mod errors;
+mod lost_answers;
+mod moving;
+mod objects;
+mod opening;
+mod select;
+mod support;
+
+mod conformance {
+    crate::conformance::store_conformance!(optional super::support::Temporary::new);
+}
+
+mod pooled {
+    crate::conformance::store_conformance!(optional super::support::Temporary::pooled);
+}
+
+mod admin {
+    use super::support::Temporary;
+    use crate::conformance::admin::{store_admin_conformance, unsupported_operations};
+
+    store_admin_conformance!(optional Temporary::new);
+
+    #[test]
+    fn all_but_backups_is_supported() {
+        let (Some(one), Some(two)) = (Temporary::new(), Temporary::new()) else { return };
+        assert_eq!(unsupported_operations(&one, &two), ["backup"]);
+    }
+}
+
+mod pooled_admin {
+    crate::conformance::admin::store_admin_conformance!(optional super::support::Temporary::pooled);
+}

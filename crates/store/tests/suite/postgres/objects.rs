@@ -1,0 +1,76 @@
+//! Large content, and garbage among several writers.
+
+use std::time::Duration;
+
+use backstitch_core::object::Object;
+use backstitch_core::ports::{GcMode, Retention, Store, StoreAdmin, StoreError};
+use backstitch_store::PostgresOptions;
+use backstitch_testkit::{block_on, sample};
+
+use super::support::Temporary;
+use crate::sqlite::support::Writer;
+
+/// Bytes that do not compress.
+fn noise(length: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()[0]
+    };
+    std::iter::repeat_with(next).take(length).collect()
+}
+
+#[test]
+fn large_objects_are_stored_in_parts_and_deleted_with_them() {
+    let Some(store) = Temporary::new() else { return };
+    let mut writer = Writer::create(&*store, sample::session(1));
+    let objects =
+        [Object::blob(noise(300 << 10)), Object::blob(noise(20 << 20)), Object::blob(vec![7; 30 << 20])];
+    let mut batch = sample::notes(["brings large objects"]);
+    for object in &objects {
+        batch.add_object(object.clone());
+    }
+    writer.append(batch).unwrap();
+    for object in &objects {
+        assert_eq!(block_on(store.object(object.id())).unwrap().as_ref(), Some(object));
+    }
+    assert!(store.sql("SELECT count(*) FROM {schema}.object_parts").parse::<u32>().unwrap() > 40);
+    assert!(block_on(StoreAdmin::verify(&*store)).unwrap().is_sound());
+    let freed = block_on(store.collect(Retention::keep_all(), GcMode::Now)).unwrap();
+    assert_eq!(freed.freed.iter().map(|freed| freed.objects).sum::<u64>(), 3);
+    assert_eq!(store.sql("SELECT count(*) FROM {schema}.object_parts"), "0");
+    let gone = block_on(store.object(objects[0].id())).unwrap();
+    assert!(gone.is_none());
+}
+
+#[test]
+fn a_part_that_is_missing_is_damage() {
+    let Some(store) = Temporary::new() else { return };
+    let mut writer = Writer::create(&*store, sample::session(1));
+    let object = Object::blob(noise(2 << 20));
+    let mut batch = sample::notes(["brings a large object"]);
+    batch.add_object(object.clone());
+    writer.append(batch).unwrap();
+    store.sql("DELETE FROM {schema}.object_parts WHERE part = 1");
+    let damaged = block_on(store.object(object.id()));
+    assert!(matches!(&damaged, Err(StoreError::DamagedObject { .. })), "{damaged:?}");
+    assert_eq!(block_on(StoreAdmin::verify(&*store)).unwrap().findings.len(), 1);
+}
+
+#[test]
+fn young_garbage_stays_until_it_has_an_age() {
+    let Some(store) = Temporary::with(PostgresOptions::default()) else { return };
+    let mut writer = Writer::create(&*store, sample::session(1));
+    let object = Object::blob(*b"nothing names it yet");
+    let mut batch = sample::notes(["brings an object"]);
+    batch.add_object(object.clone());
+    writer.append(batch).unwrap();
+    let collect = || block_on(store.collect(Retention::keep_all(), GcMode::Now)).unwrap();
+    assert!(collect().freed.is_empty());
+    let hours = Duration::from_secs(25 * 3600).as_secs();
+    store.sql(&format!("UPDATE {{schema}}.objects SET touched_at = now() - interval '{hours} seconds'"));
+    assert_eq!(collect().freed.len(), 1);
+    assert!(block_on(store.object(object.id())).unwrap().is_none());
+}
