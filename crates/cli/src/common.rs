@@ -11,12 +11,13 @@ use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use clap::{Args, Parser, ValueHint};
 
 use crate::config::{Config, ConfigError, PagerSetting};
+use crate::keys;
 use crate::terminal::{self, ColorChoice, pager, style};
 
 /// Options of every command.
 #[derive(Args, Clone)]
 pub(crate) struct Common {
-    /// Address of the store: a path, or `memory:` for a store that ends with the command. Default: BACKSTITCH_STORE or `store`
+    /// Address of the store: a path, `postgres://USER@HOST/DATABASE`, or `memory:` for a store that ends with the command. Default: BACKSTITCH_STORE or `store`
     /// of the settings, else `.backstitch/store.db` in this directory or in one above it, else the store of this project in the
     /// state directory of the user.
     #[arg(
@@ -24,7 +25,7 @@ pub(crate) struct Common {
         value_name = "ADDRESS",
         global = true,
         value_hint = ValueHint::AnyPath,
-        value_parser = PathBufValueParser::new().map(StoreAddress::new)
+        value_parser = PathBufValueParser::new().map(keys::store_address)
     )]
     pub(crate) store: Option<StoreAddress>,
     /// Print JSON: one object, or one object per line for lists.
@@ -71,7 +72,7 @@ impl Common {
     /// Reads the settings of the user and the environment. They name the store, unless `--store` does.
     pub(crate) fn with_settings(mut self) -> Result<Self, ConfigError> {
         self.config = Arc::new(Config::load()?);
-        self.store = self.store.or_else(|| self.config.store());
+        self.store = self.store.or_else(|| self.config.store().map(keys::with_password));
         let log_file = std::env::var_os("BACKSTITCH_LOG").filter(|path| !path.is_empty());
         self.log_file = self.log_file.or(log_file.map(PathBuf::from));
         Ok(self)
@@ -83,9 +84,9 @@ impl Common {
         let mut words = words.skip_while(|word| word != "--");
         while let Some(word) = words.next() {
             if word == "--store" {
-                common.store = words.next().map(StoreAddress::new);
+                common.store = words.next().map(keys::store_address);
             } else if let Some(path) = word.to_str().and_then(|word| word.strip_prefix("--store=")) {
-                common.store = Some(StoreAddress::new(path));
+                common.store = Some(keys::store_address(path));
             }
         }
         common.clone().with_settings().unwrap_or(common)

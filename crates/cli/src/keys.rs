@@ -10,9 +10,11 @@
 pub(crate) use linux::{hide, key};
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::LazyLock;
 
 use backstitch::agent_file::KEY_VARIABLES;
+use backstitch::stores::StoreAddress;
 
 use crate::config::Config;
 
@@ -22,6 +24,21 @@ pub(crate) const HANDED: &str = "BACKSTITCH_HANDED_KEYS";
 /// Returns the variables with keys, for programs of the person, which need the environment as it was.
 pub(crate) fn variables() -> Vec<(&'static str, String)> {
     names().iter().filter_map(|name| Some((name.as_str(), key(name)?))).collect()
+}
+
+/// Reads the address of a store, with the [password](with_password) of a server.
+pub(crate) fn store_address(address: impl AsRef<Path>) -> StoreAddress {
+    with_password(StoreAddress::new(address))
+}
+
+/// Adds the password of the environment, which commands of agents do not see, to the address of a server that has none.
+pub(crate) fn with_password(address: StoreAddress) -> StoreAddress {
+    #[cfg(feature = "postgres")]
+    let address = match &address {
+        StoreAddress::Server(_) => address.with_password(key(backstitch::stores::PASSWORD_VARIABLE).as_deref()),
+        _ => address,
+    };
+    address
 }
 
 /// Returns all keys that the environment held when the command was started.
@@ -35,6 +52,8 @@ fn names() -> &'static [String] {
     static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
         let own = Config::load().map(|config| config.secret_variables()).unwrap_or_default();
         let mut names: Vec<_> = KEY_VARIABLES.iter().map(|name| (*name).to_owned()).chain(own).collect();
+        #[cfg(feature = "postgres")]
+        names.push(backstitch::stores::PASSWORD_VARIABLE.to_owned());
         let mut seen = BTreeSet::new();
         names.retain(|name| seen.insert(name.clone()));
         names

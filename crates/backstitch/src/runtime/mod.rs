@@ -59,9 +59,19 @@ impl Runtime {
         Self::at(stores::existing_or_new(&here)?)
     }
 
-    /// Opens the store at an address: a path, or `memory:` ([`StoreAddress`]). Creates it if it is missing.
+    /// Opens the store at an address: a path, `postgres://…`, or `memory:` ([`StoreAddress`]). Creates it if it is missing. Blocks the thread until a
+    /// server has answered; [`connect`](Self::connect) does not.
     pub fn at(address: impl AsRef<Path>) -> Result<Self, StoresError> {
         Ok(Self::over(stores::open(&StoreAddress::new(address))?))
+    }
+
+    /// Opens the store at an address like [`at`](Self::at), without blocking the thread.
+    pub async fn connect(address: impl AsRef<Path>) -> Result<Self, StoresError> {
+        let address = StoreAddress::new(address);
+        match tokio::task::spawn_blocking(move || stores::open(&address)).await {
+            Ok(opened) => Ok(Self::over(opened?)),
+            Err(ended) => std::panic::resume_unwind(ended.into_panic()),
+        }
     }
 
     /// Keeps sessions in memory, for tests. They are lost when the process ends.

@@ -5,17 +5,23 @@ use std::sync::Arc;
 use std::{fmt, io};
 
 use backstitch_store::{MemoryStore, SqliteStore};
+#[cfg(feature = "postgres")]
+use backstitch_store::{PostgresAddress, PostgresStore, ServerCheck};
 
 use super::{StoresError, prepare};
+#[cfg(feature = "postgres")]
+use super::{make_private, state_directory};
+#[cfg(feature = "postgres")]
+use crate::digest::Digest;
 use crate::ports::{Objects, OpenError, Store, StoreAdmin};
 
 /// The address of the store in memory.
 const MEMORY: &str = "memory:";
 
 /// What to do about an address that no store has.
-const OTHER: &str = "name a file by its path, or `memory:` for a store that ends with the process";
+const OTHER: &str = "name a file by its path, a PostgreSQL server by `postgres://…`, or `memory:` for a store that ends with the process";
 
-/// Names a store: a path, or a word for a store that is not a file.
+/// Names a store: a path, or an address or a word for a store that is not a file.
 ///
 /// ```
 /// use backstitch::stores::StoreAddress;
@@ -30,11 +36,53 @@ pub enum StoreAddress {
     File(PathBuf),
     /// `memory:`: a new store in memory, which is lost when the process ends.
     Memory,
-    /// An address of a kind that this program cannot open, such as `postgres://…`. The rest of it may hold a password, and is not kept.
+    /// `postgres://…`: the store is a schema of a database in a PostgreSQL server.
+    #[cfg(feature = "postgres")]
+    Server(ServerAddress),
+    /// An address that begins with `postgres://` and cannot be used. The rest of it may hold a password, and is not kept.
+    #[cfg(feature = "postgres")]
+    InvalidServer {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// An address of a kind that this program cannot open, such as `mysql://…`. The rest of it may hold a password, and is not kept.
     Other {
         /// The part before `://`.
         scheme: String,
     },
+}
+
+/// The variable that holds the password of a server whose address has none.
+#[cfg(feature = "postgres")]
+pub const PASSWORD_VARIABLE: &str = "PGPASSWORD";
+
+/// A store in a server, with the directory of this machine for files beside it.
+#[cfg(feature = "postgres")]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerAddress {
+    address: Box<PostgresAddress>,
+    directory: Option<PathBuf>,
+}
+
+#[cfg(feature = "postgres")]
+impl ServerAddress {
+    fn new(text: &str) -> Result<Self, String> {
+        let address = PostgresAddress::parse(text).map_err(|error| error.reason)?;
+        // The same store has the same directory, whoever writes its address and however.
+        let digest = Digest::of(address.to_string().as_bytes()).to_string();
+        let name: String = digest.chars().filter(char::is_ascii_hexdigit).take(16).collect();
+        let directory = state_directory().ok().map(|state| state.join("servers").join(name));
+        Ok(Self { address: Box::new(address), directory })
+    }
+
+    /// Address with the password of the environment, if it has none itself.
+    fn complete(&self) -> PostgresAddress {
+        let address = (*self.address).clone();
+        match std::env::var(PASSWORD_VARIABLE) {
+            Ok(password) => address.with_password(&password),
+            Err(_) => address,
+        }
+    }
 }
 
 impl StoreAddress {
@@ -44,6 +92,11 @@ impl StoreAddress {
         let text = path.to_str().unwrap_or_default();
         match (text, scheme_of(text)) {
             (MEMORY, _) => Self::Memory,
+            #[cfg(feature = "postgres")]
+            (_, Some("postgres" | "postgresql")) => match ServerAddress::new(text) {
+                Ok(server) => Self::Server(server),
+                Err(reason) => Self::InvalidServer { reason },
+            },
             (_, Some(scheme)) => Self::Other { scheme: scheme.to_owned() },
             _ => Self::File(path.to_owned()),
         }
@@ -65,8 +118,25 @@ impl StoreAddress {
         }
     }
 
-    /// Returns the directory of a store that is a file. No agent works in it.
+    /// Sets the password of a server, unless the address has one.
+    #[cfg(feature = "postgres")]
+    #[must_use]
+    pub fn with_password(self, password: Option<&str>) -> Self {
+        match (self, password) {
+            (Self::Server(server), Some(password)) => {
+                let address = Box::new(server.address.with_password(password));
+                Self::Server(ServerAddress { address, ..server })
+            }
+            (other, _) => other,
+        }
+    }
+
+    /// Returns the directory of a store that is a file, or that of this user for files beside a store in a server. No agent works in it.
     pub fn directory(&self) -> Option<&Path> {
+        #[cfg(feature = "postgres")]
+        if let Self::Server(server) = self {
+            return server.directory.as_deref();
+        }
         Some(self.path()?.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")))
     }
 
@@ -89,6 +159,10 @@ impl fmt::Display for StoreAddress {
         match self {
             Self::File(path) => fmt::Display::fmt(&path.display(), formatter),
             Self::Memory => formatter.write_str(MEMORY),
+            #[cfg(feature = "postgres")]
+            Self::Server(server) => fmt::Display::fmt(&server.address, formatter),
+            #[cfg(feature = "postgres")]
+            Self::InvalidServer { .. } => formatter.write_str("postgres://…"),
             Self::Other { scheme } => write!(formatter, "{scheme}://…"),
         }
     }
@@ -144,6 +218,15 @@ pub fn open(address: &StoreAddress) -> Result<OpenedStore, StoresError> {
     if let Some(path) = absolute.path() {
         prepare(path)?;
     }
+    #[cfg(feature = "postgres")]
+    if let StoreAddress::Server(server) = &absolute {
+        if let Some(directory) = &server.directory {
+            let unusable = |source| StoresError::Unusable { path: directory.clone(), source };
+            make_private(directory).map_err(unusable)?;
+        }
+        let store = PostgresStore::open(&server.complete()).map_err(unopened)?;
+        return Ok(OpenedStore::over(absolute, store));
+    }
     open_by(absolute, SqliteStore::open).map_err(unopened)
 }
 
@@ -162,6 +245,13 @@ fn open_by(
             Ok(OpenedStore::over(StoreAddress::File(path), store))
         }
         StoreAddress::Memory => Ok(OpenedStore::in_memory()),
+        #[cfg(feature = "postgres")]
+        StoreAddress::Server(server) => {
+            let store = PostgresStore::open_read_only(&server.complete())?;
+            Ok(OpenedStore::over(StoreAddress::Server(server), store))
+        }
+        #[cfg(feature = "postgres")]
+        StoreAddress::InvalidServer { reason } => Err(OpenError::InvalidAddress { reason }),
         StoreAddress::Other { scheme } => Err(unknown(scheme)),
     }
 }
@@ -172,7 +262,22 @@ pub fn open_for_rescue(address: &StoreAddress) -> Result<Arc<dyn StoreAdmin>, Op
     match absolute(address)? {
         StoreAddress::File(path) => Ok(Arc::new(SqliteStore::for_rescue(path)?)),
         StoreAddress::Memory => Ok(Arc::new(MemoryStore::new())),
+        #[cfg(feature = "postgres")]
+        StoreAddress::Server(server) => Ok(Arc::new(PostgresStore::open_read_only(&server.complete())?)),
+        #[cfg(feature = "postgres")]
+        StoreAddress::InvalidServer { reason } => Err(OpenError::InvalidAddress { reason }),
         StoreAddress::Other { scheme } => Err(unknown(scheme)),
+    }
+}
+
+/// Checks the settings of a server that the promises of its store depend on. A store without a server has none.
+#[cfg(feature = "postgres")]
+pub fn check_server(address: &StoreAddress) -> Result<Vec<ServerCheck>, OpenError> {
+    match address {
+        StoreAddress::Server(server) => {
+            Ok(PostgresStore::open_read_only(&server.complete())?.check_server()?)
+        }
+        _ => Ok(Vec::new()),
     }
 }
 
@@ -195,10 +300,24 @@ mod tests {
             assert_eq!(StoreAddress::new(path), StoreAddress::File(path.into()), "{path}");
         }
         assert_eq!(StoreAddress::new("memory:"), StoreAddress::Memory);
-        for scheme in ["postgres", "postgresql", "http", "x-y+z.1"] {
+        for scheme in ["mysql", "http", "x-y+z.1"] {
             let address = StoreAddress::new(format!("{scheme}://me:secret@host/name"));
             assert_eq!(address, StoreAddress::Other { scheme: scheme.to_owned() });
             assert!(!format!("{address} {address:?}").contains("secret"));
         }
+    }
+
+    #[cfg(feature = "postgres")]
+    #[test]
+    fn the_address_of_a_server_is_shown_without_its_password() {
+        for scheme in ["postgres", "postgresql"] {
+            let address = StoreAddress::new(format!("{scheme}://me:secret@host/name"));
+            assert_eq!(address.to_string(), "postgres://me@host/name");
+            assert!(!format!("{address:?}").contains("secret") && address.path().is_none());
+            assert_eq!(address.directory(), StoreAddress::new("postgres://me@host/name").directory());
+        }
+        let address = StoreAddress::new("postgres://me:secret@host/name?schema=NO");
+        assert!(matches!(&address, StoreAddress::InvalidServer { reason } if reason.contains("schema")));
+        assert!(!format!("{address} {address:?}").contains("secret"));
     }
 }

@@ -28,6 +28,10 @@ use crate::ports::OpenError;
 use serde::{Deserialize, Serialize};
 
 pub use address::{OpenedStore, StoreAddress, open, open_for_rescue, open_read_only};
+#[cfg(feature = "postgres")]
+pub use address::{PASSWORD_VARIABLE, ServerAddress, check_server};
+#[cfg(feature = "postgres")]
+pub use backstitch_store::ServerCheck;
 
 /// File name of every store.
 pub const FILE: &str = "store.db";

@@ -61,16 +61,16 @@ impl backstitch::ports::RowSink for NoRows {
 
 #[test]
 fn an_address_of_another_kind_is_refused_without_its_password() {
-    let address = StoreAddress::new("postgres://me:secret@localhost/sessions");
+    let address = StoreAddress::new("mysql://me:secret@localhost/sessions");
     let opened = stores::open(&address).unwrap_err();
     assert!(matches!(&opened, StoresError::Open { source, .. } if source.hint().is_some()), "{opened:?}");
     assert_eq!(opened.code(), ErrorCode::StoreUnsupported);
     assert_eq!(stores::open_read_only(&address).unwrap_err().code(), ErrorCode::StoreUnsupported);
     assert!(stores::open_for_rescue(&address).is_err());
-    let error = Runtime::at("postgres://me:secret@localhost/sessions").unwrap_err();
+    let error = Runtime::at("mysql://me:secret@localhost/sessions").unwrap_err();
     assert_eq!(error.code(), ErrorCode::StoreUnsupported);
     let text = format!("{error} {error:?} {opened} {opened:?}");
-    assert!(text.contains("postgres://") && !text.contains("secret"), "{text}");
+    assert!(text.contains("mysql://") && !text.contains("secret"), "{text}");
 }
 
 #[tokio::test]

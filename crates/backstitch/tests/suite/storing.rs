@@ -614,7 +614,7 @@ async fn what_a_store_in_memory_cannot_do_is_refused_with_a_hint() {
     }
     assert!(!to.exists());
     assert_eq!(runtime.store().sessions().await.unwrap(), [session]);
-    let other = StoreAddress::new("postgres://me:secret@localhost/sessions");
+    let other = StoreAddress::new("mysql://me:secret@localhost/sessions");
     let refused = Runtime::backup(&other, &to, &mut |_| {}).await.unwrap_err();
     assert_eq!((refused.code(), refused.hint().is_some()), (ErrorCode::StoreUnsupported, true));
     assert!(!format!("{refused} {refused:?}").contains("secret"));

@@ -53,7 +53,7 @@ pub(crate) struct Copy {
     /// Session id, or at least 4 characters of its beginning or end.
     session: String,
     /// Address of the other store, which is created if it does not exist.
-    #[arg(long, value_name = "STORE", value_hint = ValueHint::AnyPath, value_parser = PathBufValueParser::new().map(StoreAddress::new))]
+    #[arg(long, value_name = "STORE", value_hint = ValueHint::AnyPath, value_parser = PathBufValueParser::new().map(crate::keys::store_address))]
     to: StoreAddress,
 }
 

@@ -60,6 +60,8 @@ mod moving;
 mod own_providers;
 mod panics;
 mod pauses;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod prompts;
 mod pty;
 mod queries;

@@ -357,10 +357,10 @@ fn a_store_of_an_unknown_kind_is_refused_without_its_password() {
     let model = format!("scripted:{}", user.path("script.json").display());
     for arguments in [vec!["ls"], vec!["verify"], vec!["run", "Sew", "--model", &model], vec!["backup", "x"]]
     {
-        let address = ["--store", "postgres://me:secret@localhost/sessions"];
+        let address = ["--store", "mysql://me:secret@localhost/sessions"];
         let refused = user.run(&project, &[&arguments[..], &address].concat());
         assert_eq!(refused.code, Some(1), "{arguments:?}: {}", refused.errors);
-        assert!(refused.errors.contains("begin with `postgres://` are not available"), "{}", refused.errors);
+        assert!(refused.errors.contains("begin with `mysql://` are not available"), "{}", refused.errors);
         assert!(refused.errors.contains("hint: name a file by its path"), "{}", refused.errors);
         assert!(refused.errors.contains("store_unsupported"), "{}", refused.errors);
         assert!(!refused.errors.contains("secret") && refused.output.is_empty(), "{}", refused.errors);

@@ -287,8 +287,8 @@ impl LiveSession {
     }
 
     fn failed_append(&self, error: StoreError, ahead: bool) -> RuntimeError {
-        // A refused batch is not applied, unless parts of it were held before.
-        match ahead {
+        // A refused batch is not applied, unless parts of it were held before. One whose outcome is unknown may be stored.
+        match ahead || matches!(error, StoreError::OutcomeUnknown { .. }) {
             true => self.condition().fail_append(),
             false => self.condition().end_append(),
         }

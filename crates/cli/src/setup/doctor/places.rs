@@ -52,6 +52,8 @@ pub(super) fn check(common: &Common, findings: &mut Vec<Finding>) {
     let root = project::root(&here);
     findings.extend(project_settings(&root, &mut config));
     findings.push(store(common, &here));
+    #[cfg(feature = "postgres")]
+    findings.extend(server(common));
     findings.extend(copies(common, &root));
     findings.extend(remainders(common));
     findings.extend(side_files(common));
@@ -101,6 +103,21 @@ fn store(common: &Common, here: &Path) -> Finding {
         return Finding::fine("store", format!("{address} does not exist yet; `backstitch run` creates it"));
     }
     check_store(&address)
+}
+
+/// Checks the settings of a server that the promises of its store depend on. That the store cannot be opened was said already.
+#[cfg(feature = "postgres")]
+fn server(common: &Common) -> Vec<Finding> {
+    let checks = common.store.as_ref().and_then(|address| stores::check_server(address).ok());
+    let finding = |check: stores::ServerCheck| {
+        let text = format!("{}: {}", check.name, check.found);
+        match check.problem {
+            None => Finding::fine("server", text),
+            Some(problem) if check.is_dangerous => Finding::broken("server", text, problem),
+            Some(problem) => Finding::notice("server", text, problem),
+        }
+    };
+    checks.unwrap_or_default().into_iter().map(finding).collect()
 }
 
 /// Lists the directories with copies of this project. `None` if there are no copies.

@@ -1,0 +1,120 @@
+//! Commands with a store in PostgreSQL.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use backstitch_testkit::postgres::{self, TestServer};
+use serde_json::{Value, json};
+
+use crate::command::Ran;
+
+/// A user with a project, whose store is in a server.
+struct User {
+    directory: tempfile::TempDir,
+    server: TestServer,
+    address: String,
+}
+
+impl User {
+    fn new() -> Option<Self> {
+        let server = postgres::server()?;
+        let address = server.address();
+        let user = Self { directory: tempfile::tempdir().unwrap(), server, address };
+        std::fs::create_dir(user.path("project")).unwrap();
+        let write = json!({"name": "write_file", "arguments": {"path": "a.txt", "text": "one\n"}});
+        let script = json!({"reply": [{"calls": [write]}, {"text": "Done."}]});
+        std::fs::write(user.path("script.json"), script.to_string()).unwrap();
+        Some(user)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().canonicalize().unwrap().join(name)
+    }
+
+    fn at(&self, store: &str, arguments: &[&str]) -> Ran {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_backstitch"));
+        command.current_dir(self.path("project")).args(arguments).args(["--store", store]);
+        command.env("XDG_STATE_HOME", self.path("state")).env("XDG_CONFIG_HOME", self.path("config"));
+        command.env_remove("BACKSTITCH_STORE").env("PGPASSWORD", "hunter2-leaked");
+        let output = command.output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let ran = Ran { code: output.status.code(), output: text(&output.stdout), errors: text(&output.stderr) };
+        assert!(!format!("{}{}", ran.output, ran.errors).contains("hunter2-leaked"), "{arguments:?} shows the password");
+        ran
+    }
+
+    fn run(&self, arguments: &[&str]) -> String {
+        let ran = self.at(&self.address, arguments);
+        assert_eq!(ran.code, Some(0), "{arguments:?}: {}{}", ran.output, ran.errors);
+        ran.output
+    }
+
+    fn sew(&self) -> String {
+        let model = format!("scripted:{}", self.path("script.json").display());
+        self.run(&["run", "Sew", "--model", &model]);
+        let listed: Value = serde_json::from_str(self.run(&["ls", "--json"]).lines().next().unwrap()).unwrap();
+        listed["session"].as_str().or(listed["id"].as_str()).unwrap().to_owned()
+    }
+}
+
+#[test]
+fn sessions_are_kept_in_a_server() {
+    let Some(user) = User::new() else { return };
+    let session = user.sew();
+    assert_eq!(std::fs::read_to_string(user.path("project/a.txt")).unwrap(), "one\n");
+    assert!(user.run(&["log", &session]).contains("write_file"));
+    assert!(user.run(&["verify"]).contains('1'));
+    assert!(user.run(&["query", "SELECT count(*) AS sessions FROM sessions"]).contains('1'));
+    user.run(&["rewind", &session, "start"]);
+    assert!(!user.path("project/a.txt").exists());
+    user.run(&["undo", &session]);
+    assert!(user.path("project/a.txt").exists());
+    user.run(&["gc"]);
+    user.run(&["verify"]);
+}
+
+#[test]
+fn sessions_move_between_a_server_and_files() {
+    let Some(user) = User::new() else { return };
+    let session = user.sew();
+    let (file, bundle) = (user.path("other/store.db"), user.path("session.bundle"));
+    let other = user.server.address();
+    user.run(&["copy", &session, "--to", file.to_str().unwrap()]);
+    user.run(&["export", &session, "--bundle", bundle.to_str().unwrap()]);
+    let imported = user.at(&other, &["import", bundle.to_str().unwrap()]);
+    assert_eq!(imported.code, Some(0), "{}", imported.errors);
+    for store in [file.to_str().unwrap(), &other] {
+        let log = user.at(store, &["log", &session]);
+        assert!(log.output.contains("write_file"), "{store}: {}{}", log.output, log.errors);
+    }
+    let refused = user.at(&user.address, &["backup", user.path("backup.db").to_str().unwrap()]);
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.errors.contains("pg_dump") && refused.errors.contains("store_unsupported"), "{}", refused.errors);
+}
+
+#[test]
+fn the_doctor_checks_the_server() {
+    let Some(user) = User::new() else { return };
+    user.sew();
+    let checked = user.at(&user.address, &["doctor"]);
+    for word in ["fsync", "synchronous_commit", "standbys", "oldest snapshot", "set fsync = on"] {
+        assert!(checked.output.contains(word), "{word}: {}", checked.output);
+    }
+}
+
+#[test]
+fn a_server_that_is_away_or_refuses_is_named_without_a_password() {
+    let Some(user) = User::new() else { return };
+    for (address, code) in [
+        ("postgres://me:secret-word@127.0.0.1:1/sessions", "store_unavailable"),
+        ("postgres://me:secret-word@127.0.0.1:1/sessions?schema=NO", "usage"),
+        ("postgres://me:secret-word@127.0.0.1:1/sessions?sslmode=odd", "usage"),
+    ] {
+        for arguments in [["ls"], ["verify"]] {
+            let refused = user.at(address, &arguments);
+            assert!(refused.code.is_some_and(|code| code != 0), "{address}");
+            assert!(refused.errors.contains(code), "{address}: {}", refused.errors);
+            assert!(!refused.errors.contains("secret-word"), "{}", refused.errors);
+        }
+    }
+}
