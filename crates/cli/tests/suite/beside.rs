@@ -188,3 +188,18 @@ fn the_times_of_calls_do_not_stay() {
     resume(&stage, &session);
     assert!(!stage.path("store/calls").join(&session).exists(), "the call has ended");
 }
+
+#[test]
+fn what_a_cancelled_call_left_does_not_come_back() {
+    let stage = Stage::new();
+    let command = "echo half > half.txt; touch ../begun; sleep 60";
+    let (session, _) = kill_in_call(&stage, command, &["--shell-effect", "workspace"]);
+    assert_eq!(stage.file("half.txt").as_deref(), Some("half\n"));
+    stage.run(&["cancel", &session]).worked();
+    let cancelled = stage.run(&["resume", &session]);
+    assert!(cancelled.errors.contains("removed   half.txt"), "{cancelled:?}");
+    assert_eq!(stage.file("half.txt"), None);
+    // The directory is empty now, as it was before the call. That is not what a lost directory looks like.
+    assert_eq!(stage.run(&["ask", &session, "And now?"]).worked_quietly(), "Done.\n");
+    assert_eq!(stage.file("half.txt"), None);
+}

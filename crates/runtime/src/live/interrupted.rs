@@ -174,10 +174,9 @@ impl LiveSession {
         let rescue = self.keep_interrupted(found, objects, before).await?;
         crash_point!("recover.rescued");
         let (files, brought) = target;
-        let others_stay = !left.is_empty();
         self.restore_leaving(files, brought, Some(rescue), left).await?;
-        // The files of others are part of those that the session continues with.
-        if others_stay && let Some(restored) = self.capture_files().await? {
+        // The session continues with these files, those of others among them, also if the call does not run again.
+        if let Some(restored) = self.capture_files().await? {
             self.observe_files(restored, ObservationCause::Restored).await?;
         }
         Ok(InterruptedFiles::Restored(Some(found.root)))
