@@ -6,29 +6,42 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use pulldown_cmark::{Event, Options, Parser, Tag};
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 /// The most bytes between a mark and the end of what it marks.
 const LONGEST: usize = 300;
+
+/// The marks of code, addresses and links.
+const BINDING: [char; 3] = ['`', '<', '['];
 
 /// The extensions of Markdown that are read.
 pub(super) fn options() -> Options {
     Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS
 }
 
-/// Returns a source in which each mark that is closed too late is escaped.
-pub(super) fn with_short_marks(source: &str) -> Cow<'_, str> {
+/// Returns a source in which each mark that is closed too late is escaped, and each definition of a reference: what refers to it may be elsewhere.
+pub(super) fn with_own_marks(source: &str) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(source);
-    if source.len() > LONGEST {
-        while let Some(place) = long_mark(&text) {
-            text.to_mut().insert(place, '\\');
-        }
+    while let Some(place) = definition(&text).or_else(|| long_mark(&text)) {
+        text.to_mut().insert(place, '\\');
     }
     text
 }
 
+/// The place of a definition of a reference.
+fn definition(source: &str) -> Option<usize> {
+    if !source.contains("]:") {
+        return None;
+    }
+    let parser = Parser::new_ext(source, options());
+    parser.reference_definitions().iter().map(|(_, definition)| definition.span.start).min()
+}
+
 /// The place of the first mark whose text is too long.
 fn long_mark(source: &str) -> Option<usize> {
+    if source.len() <= LONGEST {
+        return None;
+    }
     let mut events = Parser::new_ext(source, options()).into_offset_iter();
     let is_inline = |event: &Event<'_>| {
         matches!(
@@ -51,6 +64,38 @@ pub(super) fn open_mark(source: &str, range: Range<usize>) -> Option<usize> {
         .map(|(at, _)| at)
 }
 
+/// Returns the place of the first emphasis or link that code, an address or a link could take apart: it has a mark inside that what follows the
+/// source may close, and those bind tighter.
+pub(super) fn loose_mark(source: &str) -> Option<usize> {
+    if !source.contains(BINDING) {
+        return None;
+    }
+    let mut open = Vec::new();
+    for (event, range) in Parser::new_ext(source, options()).into_offset_iter() {
+        match event {
+            Event::Start(Tag::Emphasis | Tag::Strong | Tag::Link { .. } | Tag::Image { .. }) => {
+                open.push(range.start);
+            }
+            Event::End(TagEnd::Emphasis | TagEnd::Strong | TagEnd::Link | TagEnd::Image) => {
+                open.pop();
+            }
+            Event::Text(_) if has_open_binding(source, range.clone()) => {
+                if let Some(first) = open.first() {
+                    return Some(*first);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Whether a range has the beginning of something that binds tighter than emphasis.
+fn has_open_binding(source: &str, range: Range<usize>) -> bool {
+    let marks = source.get(range.clone()).unwrap_or_default().match_indices(BINDING);
+    marks.map(|(at, _)| range.start + at).any(|at| open_mark(source, at..at + 1).is_some())
+}
+
 /// Whether a mark between two texts may open something.
 fn may_open(before: &str, mark: char, after: &str) -> bool {
     let next = after.chars().next();
@@ -60,7 +105,7 @@ fn may_open(before: &str, mark: char, after: &str) -> bool {
         '*' => is_before_word,
         '_' => is_before_word && !before.ends_with(char::is_alphanumeric),
         '[' => match after.find(']').map(|end| &after[end + 1..]) {
-            Some(rest) => rest.is_empty() || rest.starts_with(['(', '[', ':']),
+            Some(rest) => rest.is_empty() || rest.starts_with(['(', '[']),
             None => true,
         },
         '<' => {

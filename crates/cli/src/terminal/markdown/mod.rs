@@ -137,7 +137,7 @@ impl MarkdownStream {
             return;
         }
         if self.can_continue(line) {
-            self.add(line);
+            self.chunk.push_str(line);
             let is_large = match self.block {
                 Block::Table => self.chunk.len() > LARGEST_TABLE,
                 Block::Container => self.chunk.len() > LARGEST_BLOCK,
@@ -181,24 +181,19 @@ impl MarkdownStream {
             }
             LineKind::Table => {
                 self.block = Block::Table;
-                self.add(line);
+                self.chunk.push_str(line);
             }
             LineKind::Item | LineKind::Quote => {
                 self.block = Block::Container;
-                self.add(line);
+                self.chunk.push_str(line);
             }
             _ => {
-                self.add(line);
+                self.chunk.push_str(line);
                 if kind != LineKind::Text || !self.render("", false).is_waiting {
                     self.finish_block(out);
                 }
             }
         }
-    }
-
-    /// Adds a line to the block. The definition of a reference is text: what refers to it may be elsewhere.
-    fn add(&mut self, line: &str) {
-        self.chunk.push_str(&without_definition(line));
     }
 
     /// Prints the whole block, and starts another.
@@ -237,8 +232,7 @@ impl MarkdownStream {
         if self.line.is_empty() && self.chunk.is_empty() {
             return;
         }
-        let line = without_definition(&self.line).into_owned();
-        let rendered = self.render(&line, false);
+        let rendered = self.render(&self.line, false);
         self.print_block(&rendered.lines, false, out);
     }
 
@@ -275,7 +269,6 @@ impl MarkdownStream {
                 self.line.insert_str(0, &head);
                 return;
             }
-            let head = without_definition(&head).into_owned();
             let rendered = self.render(&head, true);
             self.print_block(&rendered.lines, false, out);
             let has_space = space.is_some();
@@ -365,16 +358,6 @@ impl MarkdownStream {
 /// Whether the last line of a block is empty.
 fn is_blank_at_end(chunk: &str) -> bool {
     chunk.lines().next_back().is_some_and(|last| last.trim().is_empty())
-}
-
-/// Returns a line with a backslash before what would be the definition of a reference.
-fn without_definition(line: &str) -> std::borrow::Cow<'_, str> {
-    let text = line.trim_start();
-    if text.starts_with('[') && text.contains("]:") {
-        let (indent, text) = line.split_at(line.len() - text.len());
-        return format!("{indent}\\{text}").into();
-    }
-    line.into()
 }
 
 #[cfg(test)]

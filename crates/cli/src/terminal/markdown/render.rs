@@ -12,7 +12,7 @@ use super::super::wrap::Wrapper;
 use super::Look;
 use super::grid::{Grid, GridCell};
 use super::highlight::Highlighter;
-use super::mark::{is_without_marks, open_mark, options, with_short_marks};
+use super::mark::{is_without_marks, loose_mark, open_mark, options, with_own_marks};
 
 /// The most columns of a rule.
 const LONGEST_RULE: usize = 40;
@@ -71,7 +71,7 @@ pub(super) fn render(source: &str, setting: &Setting<'_>) -> RenderedBlock {
         None => "",
     };
     let source = format!("{guard}{source}");
-    let source = with_short_marks(&source);
+    let source = with_own_marks(&source);
     let mut renderer = Renderer::new(&source, guard.len(), setting);
     for (event, range) in Parser::new_ext(&source, options()).into_offset_iter() {
         renderer.handle(event, range);
@@ -100,6 +100,8 @@ struct Renderer<'a> {
     setting: &'a Setting<'a>,
     /// Bytes at the start that are not printed.
     skipped: usize,
+    /// Where something begins that what follows may take apart.
+    loose: Option<usize>,
     block: RenderedBlock,
     wrapper: Option<Wrapper>,
     containers: Vec<Container>,
@@ -123,6 +125,7 @@ impl<'a> Renderer<'a> {
             source,
             setting,
             skipped,
+            loose: if setting.is_whole { None } else { loose_mark(source) },
             block: RenderedBlock::default(),
             wrapper,
             containers: Vec::new(),
@@ -141,9 +144,7 @@ impl<'a> Renderer<'a> {
             Event::End(tag) => matches!(tag, TagEnd::CodeBlock | TagEnd::Table),
             _ => true,
         };
-        // The character that follows decides whether a mark at the end closes anything.
-        let is_closed_by_mark = matches!(event, Event::Start(Tag::Emphasis | Tag::Strong) | Event::Code(_));
-        if is_closed_by_mark && !self.setting.is_whole && range.end >= self.source.len() {
+        if !self.setting.is_whole && self.may_change(&event, &range) {
             self.block.is_waiting = true;
             return;
         }
@@ -189,6 +190,21 @@ impl<'a> Renderer<'a> {
         }
         if is_content {
             self.end = self.end.max(self.source[..range.end].trim_end().len());
+        }
+    }
+
+    /// Whether what follows the source may take apart what an event begins.
+    fn may_change(&self, event: &Event<'_>, range: &Range<usize>) -> bool {
+        let rest = self.source.get(range.end..).unwrap_or_default();
+        let is_loose = self.loose == Some(range.start);
+        match event {
+            // The character that follows decides whether marks at the end close anything.
+            Event::Start(Tag::Emphasis | Tag::Strong) => {
+                is_loose || rest.trim_start_matches(['*', '_']).is_empty()
+            }
+            Event::Start(Tag::Link { .. } | Tag::Image { .. }) => is_loose,
+            Event::Code(_) => rest.is_empty(),
+            _ => false,
         }
     }
 

@@ -51,7 +51,7 @@ proptest! {
     #[test]
     fn lines_fit_or_have_one_word_and_control_nothing(text in foreign(), columns in 8_usize..50) {
         for line in wrapped(&text, columns) {
-            let is_word = !line.trim_start().contains(char::is_whitespace) || line.contains('`');
+            let is_word = !line.trim_start().contains(is_gap) || line.contains('`');
             prop_assert!(width(&line) <= columns || is_word, "{line:?}");
             prop_assert!(has_no_controls(&line), "{line:?}");
         }
