@@ -104,16 +104,29 @@ fn may_open(before: &str, mark: char, after: &str) -> bool {
         '`' => true,
         '*' => is_before_word,
         '_' => is_before_word && !before.ends_with(char::is_alphanumeric),
-        '[' => match after.find(']').map(|end| &after[end + 1..]) {
-            Some(rest) => rest.is_empty() || rest.starts_with(['(', '[']),
-            None => true,
-        },
+        '[' => after_bracket(after).is_none_or(|rest| rest.is_empty() || rest.starts_with(['(', '['])),
         '<' => {
             next.is_none_or(|next| next.is_ascii_alphabetic() || matches!(next, '/' | '!' | '?'))
                 && !after.contains('>')
         }
         _ => false,
     }
+}
+
+/// Returns what follows the end of a bracket, if it is certain where it ends.
+fn after_bracket(text: &str) -> Option<&str> {
+    let mut depth = 0_usize;
+    for (at, mark) in text.char_indices() {
+        match mark {
+            '[' => depth += 1,
+            ']' if depth == 0 => return text.get(at + 1..),
+            ']' => depth -= 1,
+            // A bracket inside of code or of an address is another one.
+            '`' | '<' | '\\' => return None,
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Whether a line of text has no mark at all, so that it is shown as it is.
