@@ -35,7 +35,9 @@ pub(crate) fn store_address(address: impl AsRef<Path>) -> StoreAddress {
 pub(crate) fn with_password(address: StoreAddress) -> StoreAddress {
     #[cfg(feature = "postgres")]
     let address = match &address {
-        StoreAddress::Server(_) => address.with_password(key(backstitch::stores::PASSWORD_VARIABLE).as_deref()),
+        StoreAddress::Server(_) => {
+            address.with_password(key(backstitch::stores::PASSWORD_VARIABLE).as_deref())
+        }
         _ => address,
     };
     address

@@ -38,8 +38,12 @@ impl User {
         command.env_remove("BACKSTITCH_STORE").env("PGPASSWORD", "hunter2-leaked");
         let output = command.output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let ran = Ran { code: output.status.code(), output: text(&output.stdout), errors: text(&output.stderr) };
-        assert!(!format!("{}{}", ran.output, ran.errors).contains("hunter2-leaked"), "{arguments:?} shows the password");
+        let ran =
+            Ran { code: output.status.code(), output: text(&output.stdout), errors: text(&output.stderr) };
+        assert!(
+            !format!("{}{}", ran.output, ran.errors).contains("hunter2-leaked"),
+            "{arguments:?} shows the password"
+        );
         ran
     }
 
@@ -52,7 +56,8 @@ impl User {
     fn sew(&self) -> String {
         let model = format!("scripted:{}", self.path("script.json").display());
         self.run(&["run", "Sew", "--model", &model]);
-        let listed: Value = serde_json::from_str(self.run(&["ls", "--json"]).lines().next().unwrap()).unwrap();
+        let listed: Value =
+            serde_json::from_str(self.run(&["ls", "--json"]).lines().next().unwrap()).unwrap();
         listed["session"].as_str().or(listed["id"].as_str()).unwrap().to_owned()
     }
 }
@@ -89,7 +94,11 @@ fn sessions_move_between_a_server_and_files() {
     }
     let refused = user.at(&user.address, &["backup", user.path("backup.db").to_str().unwrap()]);
     assert_eq!(refused.code, Some(1));
-    assert!(refused.errors.contains("pg_dump") && refused.errors.contains("store_unsupported"), "{}", refused.errors);
+    assert!(
+        refused.errors.contains("pg_dump") && refused.errors.contains("store_unsupported"),
+        "{}",
+        refused.errors
+    );
 }
 
 #[test]
