@@ -19,10 +19,11 @@ pub(super) fn options() -> Options {
     Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS
 }
 
-/// Returns a source in which each mark that is closed too late is escaped, and each definition of a reference: what refers to it may be elsewhere.
+/// Returns a source in which marks that would change what is printed already are escaped: those that are closed too late, lines below a text
+/// that make it a heading, and definitions of references, to which something elsewhere may refer.
 pub(super) fn with_own_marks(source: &str) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(source);
-    while let Some(place) = definition(&text).or_else(|| long_mark(&text)) {
+    while let Some(place) = definition(&text).or_else(|| underline(&text)).or_else(|| long_mark(&text)) {
         text.to_mut().insert(place, '\\');
     }
     text
@@ -35,6 +36,20 @@ fn definition(source: &str) -> Option<usize> {
     }
     let parser = Parser::new_ext(source, options());
     parser.reference_definitions().iter().map(|(_, definition)| definition.span.start).min()
+}
+
+/// The place of a line that makes the text above it a heading.
+fn underline(source: &str) -> Option<usize> {
+    if !source.trim_end().contains('\n') {
+        return None;
+    }
+    let mut events = Parser::new_ext(source, options()).into_offset_iter();
+    events.find_map(|(event, range)| {
+        let heading =
+            source.get(range.clone()).filter(|_| matches!(event, Event::Start(Tag::Heading { .. })))?;
+        let (text, line) = heading.trim_end().rsplit_once('\n')?;
+        Some(range.start + text.len() + 1 + line.find(['-', '='])?)
+    })
 }
 
 /// The place of the first mark whose text is too long.

@@ -70,6 +70,9 @@ fn what_is_no_mark_is_printed_as_it_is() {
         "a | b",
         "[a]: b",
         "==",
+        "a *b\n--",
+        ":[[ b]:c]",
+        "`\n[`::|| a]: b",
         "{\"a\": [1, 2]}",
         "C:\\new\\table",
     ] {
@@ -86,6 +89,7 @@ fn lines_are_broken_at_words_and_items_hang() {
     );
     assert_eq!(shown("1. a\n1. b\n\n1. c\n\nd\n\n1. e", 80), "1. a\n2. b\n\n3. c\n\nd\n\n1. e\n");
     assert_eq!(shown("- a\n\n  b\n- [x] c\n", 80), "- a\n\n  b\n- [x] c\n");
+    assert_eq!(shown("> a\n> ==", 11), "│ a\n│ ==\n");
     assert_eq!(shown("> one two three\n> - four\n", 11), "│ one two\n│ three\n│ - four\n");
     assert_eq!(shown("- a\n  ```sh\n  ls\n  ```\n- b", 80), "- a\n  ```sh\n  ls\n  ```\n- b\n");
     let address = "https://example.org/a/very/long/path";
