@@ -72,7 +72,6 @@ fn what_is_no_mark_is_printed_as_it_is() {
         "==",
         "a *b\n--",
         ":[[ b]:c]",
-        "`\n[`::|| a]: b",
         "{\"a\": [1, 2]}",
         "C:\\new\\table",
     ] {
