@@ -111,6 +111,11 @@ pub(crate) enum Command {
         after_help = "Examples:\n  backstitch name 4f2a hem\n  backstitch chat hem\n  backstitch name hem --remove"
     )]
     Name(people::name::Name),
+    /// Set and remove tags of a session, by which `ls` and `stats` select it.
+    #[command(
+        after_help = "Examples:\n  backstitch tag 4f2a team=a customer=ada\n  backstitch tag 4f2a --remove team\n  backstitch ls --tag customer=ada"
+    )]
+    Tag(people::tag::Tag),
     /// Decide about a call that waits.
     #[command(after_help = "Example:\n  backstitch resolve 4f2a 9c41 deny --reason \"Keep the old files\"")]
     Resolve(people::decide::Resolve),
@@ -254,6 +259,7 @@ async fn dispatch(common: &Common, command: Command) -> anyhow::Result<ExitCode>
         Command::Guard(command) => command.run(common).await,
         Command::Inbox(command) => command.run(common).await,
         Command::Name(command) => command.run(common).await,
+        Command::Tag(command) => command.run(common).await,
         Command::Resolve(command) => command.run(common).await,
         Command::Approve(command) => command.run(common).await,
         Command::Deny(command) => command.run(common).await,

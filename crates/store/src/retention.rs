@@ -8,10 +8,10 @@
 //! - the root at each position that another session was forked from;
 //! - the roots that the changes of an isolated session are merged with, and those of directories that they were applied to.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use backstitch_core::id::{CallId, SessionId};
-use backstitch_core::journal::{ObservationCause, Origin, Position, Record, RecordBody, WorkspaceRoot};
+use backstitch_core::journal::{ObservationCause, Origin, Position, Record, RecordBody, TagChange, WorkspaceRoot};
 use backstitch_core::ports::{Retention, StoreError};
 use backstitch_core::time::Timestamp;
 
@@ -38,8 +38,8 @@ pub(crate) struct Files {
     rewinds: Vec<(Position, Position)>,
     /// Position up to which the journal was read.
     pub(crate) head: Position,
-    /// Names of the session's tags.
-    tags: Vec<String>,
+    /// The session's tags.
+    tags: BTreeMap<String, String>,
     /// Parent session and position of a fork.
     pub(crate) fork: Option<(SessionId, Position)>,
 }
@@ -84,11 +84,12 @@ impl Files {
                 settles = observed.cause != ObservationCause::Interrupted;
             }
             RecordBody::SessionCreated(created) => {
-                self.tags = created.tags.keys().cloned().collect();
+                self.tags = created.tags.clone();
                 if let Origin::Fork { session, position } = created.origin {
                     self.fork = Some((session, position));
                 }
             }
+            RecordBody::Note(note) => TagChange::apply_note(note, &mut self.tags),
             RecordBody::WorkspaceIsolated(_) | RecordBody::ApplyStarted(_) => is_pinned = true,
             _ => {}
         }
@@ -105,7 +106,7 @@ impl Files {
         retention: Retention,
         forks: &[Position],
     ) -> (Vec<WorkspaceRoot>, Vec<WorkspaceRoot>) {
-        let is_exempt = |tag: &str| !self.tags.iter().any(|known| known == tag);
+        let is_exempt = |tag: &str| !self.tags.contains_key(tag);
         let all = retention == Retention::keep_all() || retention.tag.is_some_and(is_exempt);
         let from = retention.boundaries.and_then(|calls| self.nth_last_call(calls));
         let mut kept: Vec<Position> = self.open.values().copied().collect();

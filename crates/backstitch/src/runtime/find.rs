@@ -7,9 +7,9 @@ use super::Runtime;
 use crate::RuntimeError;
 use crate::code::ErrorCode;
 use crate::id::SessionId;
-use crate::journal::{Origin, Position, RecordBody, SessionName};
+use crate::journal::{Origin, Position, RecordBody, SessionName, TagChange};
 use crate::ports::{SessionQuery, StoreError};
-use crate::report::{NamedSession, Version};
+use crate::report::{NamedSession, TaggedSession, Version};
 
 /// Minimum length of a part of an id. An empty one, such as an unset variable of a script, would match every id.
 const SHORTEST: usize = 4;
@@ -200,6 +200,36 @@ impl Runtime {
             Some(session) => Err(NameError::Taken { name: name.clone(), session }),
             None => Ok(()),
         }
+    }
+
+    /// Sets and removes tags of a session, together. A fork that is made later has them too, and a rewind keeps them. Fails if another process
+    /// drives the session.
+    ///
+    /// ```
+    /// use backstitch::journal::TagChange;
+    /// use backstitch::prelude::*;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let runtime = Runtime::in_memory();
+    /// let policy = ScriptedPolicy::from_toml("[[reply]]\ntext = 'Done.'")?;
+    /// let run = runtime.start(&Agent::new("tailor").policy(policy), "Mend the coat.").await?;
+    /// run.outcome().await?;
+    /// let tagged = runtime.tag_session(run.session(), &[TagChange::set("customer", "ada")?]).await?;
+    /// assert_eq!(tagged.tags["customer"], "ada");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn tag_session(
+        &self,
+        session: SessionId,
+        changes: &[TagChange],
+    ) -> Result<TaggedSession, RuntimeError> {
+        if !changes.is_empty() {
+            self.add_notes(session, changes.iter().map(TagChange::note).collect()).await?;
+        }
+        let tags = self.view(session).await?.tags().clone();
+        Ok(TaggedSession { v: Version, session, tags })
     }
 
     async fn named_sessions(&self, name: &SessionName) -> Result<Vec<SessionId>, RuntimeError> {

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use backstitch::agent_file::{AgentDefinition, ToolChoice, imported_note};
 use backstitch::host::{FindError, NameError};
-use backstitch::journal::{Note, SessionName};
+use backstitch::journal::{Note, SessionName, TagChange};
 use backstitch::mode::AgentMode;
-use backstitch::ports::Sandbox;
+use backstitch::ports::{Sandbox, SessionQuery};
 use backstitch::prelude::*;
 use tempfile::TempDir;
 
@@ -164,6 +164,24 @@ async fn a_session_is_found_by_its_name() {
     assert_eq!(runtime.find_session("jacket").await.unwrap(), sessions[0]);
     assert_eq!(runtime.name_session(sessions[0], None).await.unwrap().name, None);
     assert!(runtime.find_session("jacket").await.is_err());
+    // Tags are set and removed, listed at once, and inherited by forks.
+    let changes = [
+        TagChange::set("team", "a").unwrap(),
+        TagChange::set("team", "b").unwrap(),
+        TagChange::set("x", "1").unwrap(),
+    ];
+    let tagged = runtime.tag_session(sessions[0], &changes).await.unwrap();
+    assert_eq!(tagged.tags, [("team".to_owned(), "b".to_owned()), ("x".to_owned(), "1".to_owned())].into());
+    runtime.tag_session(sessions[0], &[TagChange::remove("x").unwrap()]).await.unwrap();
+    let team = |value: &str| SessionQuery::new().with_tag("team", value);
+    assert_eq!(runtime.sessions(team("b")).await.unwrap().sessions.len(), 1);
+    assert_eq!(runtime.sessions(team("a")).await.unwrap().sessions.len(), 0);
+    let fork = runtime.fork(sessions[0], PointSpec::Head).await.unwrap();
+    assert_eq!(
+        runtime.view(fork.session).await.unwrap().tags(),
+        &[("team".to_owned(), "b".to_owned())].into()
+    );
+    assert_eq!(runtime.sessions(team("b")).await.unwrap().sessions.len(), 2);
     // A name in a journal of another person is checked too.
     let hostile = Note::new("name", "x\u{1b}[2J");
     runtime.add_note(sessions[0], hostile).await.unwrap();

@@ -7,3 +7,4 @@ pub(crate) mod inbox;
 pub(crate) mod keyboard;
 pub(crate) mod name;
 pub(crate) mod picker;
+pub(crate) mod tag;

@@ -62,6 +62,15 @@ fn a_name_leads_to_its_session_wherever_an_id_does() {
     let model = scripted(&stage, &json!([{"text": "No."}]));
     assert_eq!(stage.run(&["run", "More", "--model", &model, "--name", "coat"]).code, Some(1));
     assert_eq!(sessions(&stage).len(), 2);
+    let tagged = stage.json(&["tag", &second, "team=a", "customer=ada"]);
+    assert_eq!(tagged["tags"], json!({"team": "a", "customer": "ada"}));
+    let tagged = stage.json(&["tag", &second, "team=b", "--remove", "customer", "--remove", "odd"]);
+    assert_eq!(tagged["tags"], json!({"team": "b"}));
+    assert!(stage.run(&["ls", "--json", "--tag", "team=b"]).worked().contains(&second));
+    assert!(!stage.run(&["ls", "--json", "--tag", "team=a"]).worked().contains(&second));
+    assert!(stage.run(&["log", &second]).worked().contains("tagged team=b"));
+    assert!(stage.run(&["tag", &second, "guard=codex"]).called_wrongly().contains("guard"));
+    assert!(stage.run(&["tag", &second, "team"]).called_wrongly().contains("KEY=VALUE"));
     let named = stage.json(&["name", &second, "hat"]);
     assert_eq!((&named["session"], &named["name"]), (&json!(second), &json!("hat")));
     assert_eq!(stage.json(&["ask", "hat", "And?"])["text"], "More.");

@@ -25,6 +25,7 @@ const COMMANDS: &[&str] = &[
     "guard",
     "inbox",
     "name",
+    "tag",
     "resolve",
     "approve",
     "deny",

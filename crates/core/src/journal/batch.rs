@@ -4,6 +4,7 @@ use super::Position;
 use super::inbox::InboxId;
 use super::record::{Record, RecordBody};
 use super::summary::SessionSummary;
+use super::tag::TagChange;
 use crate::id::SessionId;
 use crate::object::Object;
 use crate::time::Timestamp;
@@ -69,12 +70,13 @@ impl Batch {
     }
 
     /// The summary that a store has to write when the batch is appended to this session at `start`. One of another session or of
-    /// another position is ignored.
+    /// another position is ignored. There is none if the batch changes tags: stores write tags with the first summary of a session, so
+    /// the session is indexed again.
     pub fn summary(&self, session: SessionId, start: Position) -> Option<&SessionSummary> {
         let fits = |summary: &&SessionSummary| {
             summary.session == session && summary.position == start.after(self.bodies.len())
         };
-        self.summary.as_deref().filter(fits)
+        self.summary.as_deref().filter(fits).filter(|_| !self.bodies.iter().any(TagChange::is_in))
     }
 
     /// Returns the number of records.

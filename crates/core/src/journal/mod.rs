@@ -17,6 +17,7 @@ mod record;
 mod redacted;
 mod stop;
 mod summary;
+mod tag;
 
 pub use batch::Batch;
 pub use codec::{DecodeError, DecodeProblem, EncodeError};
@@ -33,6 +34,7 @@ pub use record::{Record, RecordBody};
 pub use redacted::{ObjectRedacted, RecordsRedacted};
 pub use stop::{SessionStopped, StopReason};
 pub use summary::{JournalState, SessionFailure, SessionSummary};
+pub use tag::{TagChange, TagRefused};
 
 pub use crate::payload::{
     AfterFailure, ApprovalSubject, BudgetCharged, CallChanges, CallFinished, CallStarted, CallVerdict,

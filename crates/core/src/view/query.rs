@@ -64,7 +64,7 @@ impl JournalView {
         let info = SessionInfo {
             id: self.created.session_id,
             created_at: self.created.created_at,
-            tags: self.created.tags.clone(),
+            tags: self.tags().clone(),
             parent: self.created.origin.parent(),
             children: Vec::new(),
         };

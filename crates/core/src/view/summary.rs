@@ -3,6 +3,7 @@
 //! A summary is made for every batch, so making one costs the same however long the journal is: what would need a scan, such as
 //! the first mission, is kept by the fold.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -13,7 +14,7 @@ use super::recorded::JournalEntry;
 use crate::id::SessionId;
 use crate::journal::{
     EvaluationOutcome, JournalState, Record, RecordBody, SessionCreated, SessionFailure, SessionName,
-    SessionStopped, SessionSummary,
+    SessionStopped, SessionSummary, TagChange,
 };
 use crate::pack::packed_structs;
 use crate::text::one_line;
@@ -30,12 +31,13 @@ pub(super) struct SummaryFacts {
     excludes: Arc<Vec<String>>,
     /// The name that a person gave the session.
     name: Option<Arc<str>>,
+    tags: Arc<BTreeMap<String, String>>,
     /// When the last record was made.
     last_at: Timestamp,
 }
 
 packed_structs! {
-    SummaryFacts { agent, directory, excludes, name, last_at }
+    SummaryFacts { agent, directory, excludes, name, tags, last_at }
 }
 
 impl SummaryFacts {
@@ -53,7 +55,8 @@ impl SummaryFacts {
             (None, Some(parent)) => parent.excludes.clone(),
             (None, None) => Arc::default(),
         };
-        Self { agent: text(created.agent.get("name")), directory, excludes, name: None, last_at: at }
+        let (agent, tags) = (text(created.agent.get("name")), Arc::new(created.tags.clone()));
+        Self { agent, directory, excludes, name: None, tags, last_at: at }
     }
 
     /// Takes in a record, visible or not.
@@ -65,6 +68,9 @@ impl SummaryFacts {
             RecordBody::Note(note) => {
                 if let Some(name) = SessionName::left_by(note) {
                     self.name = name;
+                }
+                if note.topic == TagChange::TOPIC {
+                    TagChange::apply_note(note, Arc::make_mut(&mut self.tags));
                 }
                 return;
             }
@@ -93,6 +99,11 @@ impl JournalView {
     /// The name that a person gave the session. Going back does not change it, and a fork has its own.
     pub fn name(&self) -> Option<&str> {
         self.facts.name.as_deref()
+    }
+
+    /// The tags of the session. Going back does not change them.
+    pub fn tags(&self) -> &BTreeMap<String, String> {
+        &self.facts.tags
     }
 
     /// When the last record was made, visible or not.
@@ -167,7 +178,7 @@ impl JournalView {
             project: self.isolation().map(|isolated| isolated.record.project.as_str().into()),
             origin: created.origin.clone(),
             name: self.facts.name.clone(),
-            tags: created.tags.clone(),
+            tags: self.tags().clone(),
             mission: self.visible.mission.clone().unwrap_or_default(),
             turns: self.visible.turns,
             spent: self.ledger().charged(),

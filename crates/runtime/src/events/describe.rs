@@ -3,7 +3,7 @@
 use backstitch_core::approval::ApprovalRule;
 use backstitch_core::journal::{
     CallVerdict, Decision, Finish, InnerMessage, Note, ObservationCause, Origin, PauseReason, PauseResolved,
-    Record, RecordBody, Role, SessionName,
+    Record, RecordBody, Role, SessionName, TagChange,
 };
 use backstitch_core::message::Large;
 use backstitch_core::text::one_line;
@@ -157,6 +157,10 @@ pub fn describe(record: &Record) -> Option<String> {
         RecordBody::Note(note) if note.topic == SessionName::TOPIC => match note.text.as_str() {
             "" => "name removed".to_owned(),
             name => format!("named {}", one_line(name, SessionName::LONGEST)),
+        },
+        RecordBody::Note(note) if note.topic == TagChange::TOPIC => match note.text.contains('=') {
+            true => format!("tagged {}", one_line(&note.text, 200)),
+            false => format!("tag {} removed", one_line(&note.text, 200)),
         },
         // The text of this one says everything.
         RecordBody::Note(note) if note.topic == FILES_RESTORED => one_line(&note.text, 200),

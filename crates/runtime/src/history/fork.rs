@@ -85,7 +85,7 @@ impl LiveSession {
                 store.head(place.session).await?
             }),
             agent,
-            tags: view.created().tags.clone(),
+            tags: view.tags().clone(),
             ..SessionCreated::new(id, environment.clock.now(), fork.seed)
         };
         crash_point!("fork.before");

@@ -170,7 +170,15 @@ impl Runtime {
 
     /// Adds a note to a session. Fails if another process drives it.
     pub async fn add_note(&self, session: SessionId, note: Note) -> Result<()> {
-        self.change(session, move |live| async move { live.record(vec![note.into()]).await }).await
+        self.add_notes(session, vec![note]).await
+    }
+
+    /// Adds notes to a session, together. Fails if another process drives it.
+    pub async fn add_notes(&self, session: SessionId, notes: Vec<Note>) -> Result<()> {
+        let records = move |live: Arc<LiveSession>| async move {
+            live.record(notes.into_iter().map(Into::into).collect()).await
+        };
+        self.change(session, records).await
     }
 
     /// Changes the records of a session: with the run of this runtime that drives it, or with a claim.

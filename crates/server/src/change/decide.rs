@@ -27,7 +27,7 @@ struct DecideBody {
     reason: Option<String>,
     /// Arguments in place of those of the model, for `edit`.
     arguments: Option<Map<String, Value>>,
-    /// Also allow later calls of the same tool, for `approve`.
+    /// Also allow later calls of the same tool, for `approve`. Of a tool that reads pages, only those to the same host.
     #[serde(default)]
     always: bool,
 }

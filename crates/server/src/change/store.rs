@@ -1,12 +1,14 @@
-//! Routes that erase. Each first looks at what it would change: a session that works elsewhere is not changed with another one.
+//! Routes that name, tag and erase. One that erases first looks at what it would change: a session that works elsewhere is not changed with
+//! another one.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
-use backstitch::host::RemoveOptions;
+use backstitch::host::{NameError, RemoveOptions};
 use backstitch::id::SessionId;
+use backstitch::journal::{SessionName, TagChange};
 use backstitch::ports::{ErasureMode, ForkRemoval};
 use backstitch::redaction::SensitiveValue;
-use backstitch::report::{SessionRedaction, SessionRemoval};
+use backstitch::report::{NamedSession, SessionRedaction, SessionRemoval, TaggedSession};
 use http::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,6 +16,26 @@ use serde::Deserialize;
 use crate::problem::Problem;
 use crate::state::ServerState;
 use crate::table::{Call, NoFields, Route};
+
+/// The name of a session.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NameBody {
+    /// The name, which can stand in place of the id. By default, the session has none from now on.
+    name: Option<String>,
+}
+
+/// Changes of the tags of a session.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct TagBody {
+    /// Tags that are added, or get another value.
+    #[serde(default)]
+    set: BTreeMap<String, String>,
+    /// Keys of tags that are removed.
+    #[serde(default)]
+    remove: Vec<String>,
+}
 
 /// A value that is removed.
 #[derive(Deserialize, JsonSchema)]
@@ -41,6 +63,18 @@ struct RemoveQuery {
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::change(
+            (Method::POST, "/api/v1/sessions/{session}/name"),
+            "Give a session a name, or remove it",
+            StatusCode::OK,
+            name,
+        ),
+        Route::change(
+            (Method::POST, "/api/v1/sessions/{session}/tag"),
+            "Set and remove tags of a session",
+            StatusCode::OK,
+            tag,
+        ),
+        Route::change(
             (Method::POST, "/api/v1/sessions/{session}/redact"),
             "Remove a value from everything that a session recorded",
             StatusCode::OK,
@@ -53,6 +87,25 @@ pub(super) fn routes() -> Vec<Route> {
             remove,
         ),
     ]
+}
+
+async fn name(call: Call<NoFields, NameBody>) -> Result<NamedSession, Problem> {
+    let name = call.body.name.as_deref().map(str::parse::<SessionName>).transpose();
+    let name = name.map_err(|error| Problem::invalid(error.to_string()))?;
+    let named = call.runtime().name_session(call.session().await?, name.as_ref()).await;
+    named.map_err(|error| match error {
+        NameError::Runtime(error) => error.into(),
+        other => Problem::new(other.code(), other.to_string()),
+    })
+}
+
+async fn tag(call: Call<NoFields, TagBody>) -> Result<TaggedSession, Problem> {
+    let TagBody { set, remove } = &call.body;
+    let removed = remove.iter().map(TagChange::remove);
+    let changes: Result<Vec<TagChange>, _> =
+        removed.chain(set.iter().map(|(key, value)| TagChange::set(key, value))).collect();
+    let changes = changes.map_err(|error| Problem::invalid(error.to_string()))?;
+    Ok(call.runtime().tag_session(call.session().await?, &changes).await?)
 }
 
 async fn redact(call: Call<NoFields, RedactBody>) -> Result<SessionRedaction, Problem> {

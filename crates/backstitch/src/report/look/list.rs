@@ -157,6 +157,17 @@ pub struct NamedSession {
     pub name: Option<String>,
 }
 
+/// A session whose tags were changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TaggedSession {
+    /// Version of the form.
+    pub v: Version,
+    /// The session.
+    pub session: SessionId,
+    /// All of its tags from now on.
+    pub tags: BTreeMap<String, String>,
+}
+
 impl From<IndexedSession> for ListedSession {
     fn from(indexed: IndexedSession) -> Self {
         let status = indexed.status();

@@ -17,7 +17,9 @@ pub use blame::{BlameReport, BlamedCall, BlamedLine};
 pub use call::{CallAttempt, CallDecision, CallPause, CallReport, CallState, CallStep, ModelUsage};
 pub use changes::{ChangesReport, ChangingCall};
 pub use files::{ChangedFile, DiffReport, FileDetail, FileReport, MessageCounts};
-pub use list::{ListOptions, ListedSession, NamedSession, PendingSession, SessionList, UnreadableEntry};
+pub use list::{
+    ListOptions, ListedSession, NamedSession, PendingSession, SessionList, TaggedSession, UnreadableEntry,
+};
 pub(crate) use log::sql_json;
 pub use log::{LogLine, QueryRow, RecordLine};
 pub use pages::{

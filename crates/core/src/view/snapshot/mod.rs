@@ -24,7 +24,7 @@ use crate::pack::{Pack, Packer, UnpackError, Unpacker};
 use crate::session::{Cell, SessionError};
 
 /// Version of the format.
-const FORMAT: u32 = 5;
+const FORMAT: u32 = 6;
 
 /// First bytes of every snapshot.
 const BEGINNING: &[u8; 8] = b"bs-view\n";
