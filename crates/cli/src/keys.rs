@@ -21,6 +21,11 @@ use crate::config::Config;
 /// Environment variable `PID:DESCRIPTOR` of the file that holds the keys. No other process can use it.
 pub(crate) const HANDED: &str = "BACKSTITCH_HANDED_KEYS";
 
+/// Variables whose values may be keys of a collector of traces.
+#[cfg(feature = "otlp")]
+const COLLECTOR_VARIABLES: [&str; 3] =
+    ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_HEADERS"];
+
 /// Returns the variables with keys, for programs of the person, which need the environment as it was.
 pub(crate) fn variables() -> Vec<(&'static str, String)> {
     names().iter().filter_map(|name| Some((name.as_str(), key(name)?))).collect()
@@ -49,13 +54,15 @@ pub(crate) fn all() -> Vec<String> {
 }
 
 /// Returns the variables that may hold keys: those of the built-in providers, and those of providers and headers of MCP
-/// servers that the user's settings define. Wrong settings are reported by the commands that use them.
+/// servers that the user's settings define, and those of a collector. Wrong settings are reported by the commands that use them.
 fn names() -> &'static [String] {
     static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
         let own = Config::load().map(|config| config.secret_variables()).unwrap_or_default();
         let mut names: Vec<_> = KEY_VARIABLES.iter().map(|name| (*name).to_owned()).chain(own).collect();
         #[cfg(feature = "postgres")]
         names.push(backstitch::stores::PASSWORD_VARIABLE.to_owned());
+        #[cfg(feature = "otlp")]
+        names.extend(COLLECTOR_VARIABLES.map(str::to_owned));
         let mut seen = BTreeSet::new();
         names.retain(|name| seen.insert(name.clone()));
         names

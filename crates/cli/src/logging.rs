@@ -10,31 +10,44 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use anyhow::Context as _;
-use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _};
 
 use crate::common::Common;
 use crate::keys;
+use crate::telemetry::Telemetry;
 use crate::terminal::{self, style};
 use crate::usage::Usage;
 
 /// What stands in the log instead of a key.
 const REMOVED: &str = "[key]";
 
-/// Starts to log, if that is wanted.
-pub(crate) fn set_up(common: &Common) -> anyhow::Result<()> {
-    let Some(filter) = filter(common)? else { return Ok(()) };
-    let file = common.log_file.as_deref().map(open_log).transpose()?;
-    let has_colors = file.is_none() && style::stderr_has_colors();
-    let spans = if common.verbose > 1 { FmtSpan::NEW | FmtSpan::CLOSE } else { FmtSpan::CLOSE };
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_span_events(spans)
-        // Colours are removed with everything else that would control a terminal.
-        .with_ansi(false)
-        .with_writer(Mutex::new(LogWriter { file, keys: keys::all(), is_dim: has_colors }))
-        .init();
-    Ok(())
+/// Starts to log, and to export spans, where that is wanted.
+pub(crate) fn set_up(common: &Common) -> anyhow::Result<Telemetry> {
+    let filter = filter(common)?;
+    let telemetry = Telemetry::start()?;
+    let spans = telemetry.layer();
+    if filter.is_none() && spans.is_none() {
+        return Ok(telemetry);
+    }
+    let log = match filter {
+        Some(filter) => {
+            let file = common.log_file.as_deref().map(open_log).transpose()?;
+            let is_dim = file.is_none() && style::stderr_has_colors();
+            let events = if common.verbose > 1 { FmtSpan::NEW | FmtSpan::CLOSE } else { FmtSpan::CLOSE };
+            let layer = tracing_subscriber::fmt::layer()
+                .with_span_events(events)
+                // Colours are removed with everything else that would control a terminal.
+                .with_ansi(false)
+                .with_writer(Mutex::new(LogWriter { file, keys: keys::all(), is_dim }));
+            Some(layer.with_filter(filter))
+        }
+        None => None,
+    };
+    tracing_subscriber::registry().with(spans).with(log).init();
+    Ok(telemetry)
 }
 
 /// What is logged: what `RUST_LOG` says, else the spans and warnings of this project.

@@ -30,6 +30,7 @@ mod prompts;
 mod report;
 mod setup;
 mod store;
+mod telemetry;
 mod trust;
 mod usage;
 mod work;
@@ -143,9 +144,10 @@ fn run() -> ExitCode {
         (Err(_), _) => arguments.common,
     };
     common.set_up_output();
-    if let Err(error) = logging::set_up(&common) {
-        return error::report(&common, error, common.json);
-    }
+    let telemetry = match logging::set_up(&common) {
+        Ok(telemetry) => telemetry,
+        Err(error) => return error::report(&common, error, common.json),
+    };
     let (done, events) = match arguments.command {
         // `lisp` has its own JSON form of errors.
         Command::Lisp(command) => (lisp::run(command), false),
@@ -158,5 +160,7 @@ fn run() -> ExitCode {
         Command::Explain(command) => (command.run(common.json), common.json),
         Command::Completions(command) => (command.run(), common.json),
     };
-    done.unwrap_or_else(|error| error::report(&common, error, events))
+    let code = done.unwrap_or_else(|error| error::report(&common, error, events));
+    telemetry.end();
+    code
 }

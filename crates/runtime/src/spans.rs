@@ -74,7 +74,7 @@ pub(crate) fn request(session: SessionId, turn: u64, info: &RequestInfo) -> Span
         { names::SESSION } = %session,
         { names::PROVIDER } = %info.provider,
         { names::MODEL } = %info.model,
-        turn,
+        turn = turn.cast_signed(),
         { names::RESPONSE_MODEL } = Empty,
         { names::INPUT_TOKENS } = Empty,
         { names::CACHE_READ_TOKENS } = Empty,
@@ -97,12 +97,15 @@ pub(crate) fn record_answer(span: &Span, answer: &PolicyAnswer, contents: Conten
         return;
     }
     let Amounts { input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, .. } = answer.usage;
-    span.record(names::INPUT_TOKENS, input_tokens).record(names::OUTPUT_TOKENS, output_tokens);
-    for (name, tokens) in
-        [(names::CACHE_READ_TOKENS, cache_read_tokens), (names::CACHE_WRITE_TOKENS, cache_write_tokens)]
-    {
-        if tokens > 0 {
-            span.record(name, tokens);
+    // Attributes of OpenTelemetry are signed, and other numbers would become texts.
+    for (name, tokens, is_always) in [
+        (names::INPUT_TOKENS, input_tokens, true),
+        (names::OUTPUT_TOKENS, output_tokens, true),
+        (names::CACHE_READ_TOKENS, cache_read_tokens, false),
+        (names::CACHE_WRITE_TOKENS, cache_write_tokens, false),
+    ] {
+        if is_always || tokens > 0 {
+            span.record(name, tokens.cast_signed());
         }
     }
     if let Some(sidecar) = &answer.provider {
@@ -137,7 +140,7 @@ pub(crate) fn call(
         { names::SESSION } = %session,
         { names::TOOL } = %name,
         { names::CALL } = %call,
-        attempt,
+        attempt = i64::from(attempt),
         { names::ARGUMENTS } = Empty,
         { names::RESULT } = Empty,
         { names::ERROR } = Empty,

@@ -1,6 +1,7 @@
 //! The description of the API (OpenAPI 3.1), built from the table of routes and the types of the reports.
 
 use schemars::generate::SchemaSettings;
+use schemars::transform::{RecursiveTransform, ReplaceBoolSchemas};
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
@@ -14,6 +15,10 @@ pub fn description() -> Value {
         settings.definitions_path = "/components/schemas".into();
         settings.meta_schema = None;
     });
+    // Not all generators of clients know that `true` is a schema too.
+    let mut objects = ReplaceBoolSchemas::default();
+    objects.skip_additional_properties = true;
+    let settings = settings.with_transform(objects).with_transform(RecursiveTransform(join_words));
     // Fields of a body that have a default can be left out; those of an answer are always there.
     let mut bodies = settings.clone().for_deserialize().into_generator();
     let mut generator = settings.for_serialize().into_generator();
@@ -68,20 +73,55 @@ fn operation(
             "Changes something: refused unless the server was started with `--write`.".into();
     }
     if let Some(schema) = route.body {
-        let content = json!({ "application/json": { "schema": schema(bodies) } });
-        operation["requestBody"] = json!({ "content": content });
+        let schema = schema(bodies);
+        let name = schema.get("$ref").and_then(Value::as_str).and_then(|name| name.rsplit('/').next());
+        let named = name.and_then(|name| bodies.definitions().get(name));
+        let is_required = named.is_some_and(|named| named.get("required").is_some());
+        let content = json!({ "application/json": { "schema": schema } });
+        operation["requestBody"] = json!({ "content": content, "required": is_required });
     }
     let (status, content) = match &route.answer {
         Answer::Json(status, schema) => {
             (status.as_u16(), json!({ "application/json": { "schema": schema(answers) } }))
         }
-        Answer::Other(kind) => (200, json!({ *kind: {} })),
+        Answer::Other(kind) => {
+            let schema = match *kind {
+                "application/json" => json!({ "type": "object" }),
+                kind if kind.starts_with("text/") => json!({ "type": "string" }),
+                _ => json!({ "type": "string", "format": "binary" }),
+            };
+            (200, json!({ *kind: { "schema": schema } }))
+        }
     };
     operation["responses"][status.to_string()] = json!({ "description": route.about, "content": content });
     if matches!(route.path, "/health" | "/ready") {
         operation["security"] = json!([]);
     }
     operation
+}
+
+/// Writes a choice of words as a list of them. As single constants with descriptions, some generators take the first for the only one.
+fn join_words(schema: &mut Schema) {
+    let words_of = |one: &Value| match (&one["const"], &one["enum"]) {
+        (word @ Value::String(_), _) => vec![word.clone()],
+        (_, Value::Array(words)) if words.iter().all(Value::is_string) => words.clone(),
+        _ => Vec::new(),
+    };
+    let Some(choices) = schema.get("oneOf").and_then(Value::as_array) else { return };
+    let each: Vec<Vec<Value>> = choices.iter().map(words_of).collect();
+    if each.iter().any(Vec::is_empty) {
+        return;
+    }
+    let mut about = schema.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
+    for (words, choice) in each.iter().zip(choices) {
+        if let ([Value::String(word)], Some(meaning)) = (&words[..], choice["description"].as_str()) {
+            about.push_str(&format!("\n\n- `{word}`: {meaning}"));
+        }
+    }
+    schema.remove("oneOf");
+    schema.insert("type".to_owned(), "string".into());
+    schema.insert("enum".to_owned(), Value::Array(each.concat()));
+    schema.insert("description".to_owned(), about.trim().into());
 }
 
 /// Returns a name for a route, such as `get_sessions_session_calls`.

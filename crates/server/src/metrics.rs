@@ -1,4 +1,4 @@
-//! Counters of the server, in the text form of Prometheus.
+//! Counters of the server, in the text form of Prometheus, and for a collector of OpenTelemetry where the program has set one up.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,13 +6,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use opentelemetry::metrics::Histogram;
+use opentelemetry::{KeyValue, global};
+
 /// Upper bounds of the classes of times, in seconds.
 const BOUNDS: [f64; 8] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0];
 
+/// Name of the instruments.
+pub(crate) const SCOPE: &str = "backstitch";
+
 /// Counters of a server.
-#[derive(Default)]
 pub(crate) struct Metrics {
     requests: Mutex<BTreeMap<RequestKey, RequestTimes>>,
+    durations: Histogram<f64>,
     pub(crate) events: AtomicU64,
     pub(crate) missed: AtomicU64,
 }
@@ -41,6 +47,31 @@ pub(crate) struct Gauges {
     pub(crate) free_writers: usize,
 }
 
+impl Default for Metrics {
+    fn default() -> Self {
+        let durations = global::meter(SCOPE)
+            .f64_histogram("http.server.request.duration")
+            .with_unit("s")
+            .with_description("Time until the head of an answer.")
+            .build();
+        Self { requests: Mutex::default(), durations, events: AtomicU64::new(0), missed: AtomicU64::new(0) }
+    }
+}
+
+impl Gauges {
+    /// Lists all of them, with their names and what they are.
+    pub(crate) fn rows(&self) -> [(&'static str, &'static str, usize); 6] {
+        [
+            ("backstitch_streams_open", "Open streams of events.", self.streams),
+            ("backstitch_sessions_followed", "Sessions with open streams.", self.followed),
+            ("backstitch_runs_running", "Sessions that the server drives.", self.running),
+            ("backstitch_runs_failed", "Runs of the list that failed.", self.failed),
+            ("backstitch_readers_free", "Free places for requests that read.", self.free_readers),
+            ("backstitch_writers_free", "Free places for requests that change.", self.free_writers),
+        ]
+    }
+}
+
 impl Metrics {
     /// Counts a request. The route is a pattern of the table, so that clients cannot make up others.
     pub(crate) fn count_request(&self, method: &str, route: &str, status: u16, time: Duration) {
@@ -53,6 +84,13 @@ impl Metrics {
         }
         times.count += 1;
         times.seconds += seconds;
+        drop(requests);
+        let attributes = [
+            KeyValue::new("http.request.method", method.to_owned()),
+            KeyValue::new("http.route", route.to_owned()),
+            KeyValue::new("http.response.status_code", i64::from(status)),
+        ];
+        self.durations.record(seconds, &attributes);
     }
 
     /// Writes all values.
@@ -79,15 +117,7 @@ impl Metrics {
             let value = value.load(Ordering::Relaxed);
             let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}");
         }
-        let gauges = [
-            ("backstitch_streams_open", "Open streams of events.", gauges.streams),
-            ("backstitch_sessions_followed", "Sessions with open streams.", gauges.followed),
-            ("backstitch_runs_running", "Sessions that the server drives.", gauges.running),
-            ("backstitch_runs_failed", "Runs of the list that failed.", gauges.failed),
-            ("backstitch_readers_free", "Free places for requests that read.", gauges.free_readers),
-            ("backstitch_writers_free", "Free places for requests that change.", gauges.free_writers),
-        ];
-        for (name, help, value) in gauges {
+        for (name, help, value) in gauges.rows() {
             let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}");
         }
         text

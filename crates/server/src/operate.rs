@@ -1,6 +1,7 @@
 //! Routes about the server itself.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::body::Body;
 use axum::response::Response;
@@ -8,12 +9,14 @@ use backstitch::ports::SessionQuery;
 use backstitch::report::Version;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderValue};
+use opentelemetry::global;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agents::OfferedAgents;
-use crate::metrics::Gauges;
+use crate::metrics::{Gauges, Metrics, SCOPE};
 use crate::problem::Problem;
+use crate::state::ServerState;
 use crate::table::{Answer, Call, NoFields, Route, json};
 
 /// The form of the text of Prometheus.
@@ -74,18 +77,52 @@ async fn ready(call: Call) -> Result<HealthReport, Problem> {
     }
 }
 
-async fn metrics(call: Call<NoFields>) -> Result<Response, Problem> {
-    let state = &call.state;
+/// Lets a collector read the values of `/metrics` that are not counted for each request.
+pub(crate) fn export_values(state: &Arc<ServerState>) {
+    let meter = global::meter(SCOPE);
+    // Names of OpenTelemetry have points.
+    let name = |name: &str| name.trim_end_matches("_total").replace('_', ".");
+    for (index, (gauge, about, _)) in gauges(state).rows().into_iter().enumerate() {
+        let state = Arc::downgrade(state);
+        let instrument = meter.u64_observable_gauge(name(gauge)).with_description(about);
+        let instrument = instrument.with_callback(move |observer| {
+            if let Some(state) = state.upgrade() {
+                observer.observe(gauges(&state).rows()[index].2 as u64, &[]);
+            }
+        });
+        instrument.build();
+    }
+    type Counter = fn(&Metrics) -> &AtomicU64;
+    let counters: [(&str, Counter); 2] = [
+        ("backstitch_events_total", |metrics| &metrics.events),
+        ("backstitch_events_missed_total", |metrics| &metrics.missed),
+    ];
+    for (counter, read) in counters {
+        let metrics = Arc::downgrade(&state.metrics);
+        let instrument = meter.u64_observable_counter(name(counter)).with_callback(move |observer| {
+            if let Some(metrics) = metrics.upgrade() {
+                observer.observe(read(&metrics).load(Ordering::Relaxed), &[]);
+            }
+        });
+        instrument.build();
+    }
+}
+
+fn gauges(state: &ServerState) -> Gauges {
     let (running, failed) = state.runs.count();
-    let gauges = Gauges {
+    Gauges {
         streams: state.streams.load(Ordering::Relaxed),
         followed: state.feeds.count(),
         running,
         failed,
         free_readers: state.reading.free(),
         free_writers: state.writing.free(),
-    };
-    let mut response = Response::new(Body::from(state.metrics.text(&gauges)));
+    }
+}
+
+async fn metrics(call: Call<NoFields>) -> Result<Response, Problem> {
+    let text = call.state.metrics.text(&gauges(&call.state));
+    let mut response = Response::new(Body::from(text));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(METRICS));
     Ok(response)
 }

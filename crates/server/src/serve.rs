@@ -21,6 +21,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::front::router;
 use crate::limits::{HEAD_TIME, LARGEST_BUFFER, LAST_ANSWERS};
+use crate::operate::export_values;
 use crate::state::{ServerOptions, ServerState};
 use crate::timed::TimedStream;
 use crate::tls::{TlsError, TlsFiles};
@@ -46,7 +47,9 @@ pub enum ServeError {
 impl Server {
     /// Creates a server over a runtime.
     pub fn new(runtime: Runtime, options: ServerOptions) -> Self {
-        Self { state: Arc::new(ServerState::new(runtime, options)), tls: None }
+        let state = Arc::new(ServerState::new(runtime, options));
+        export_values(&state);
+        Self { state, tls: None }
     }
 
     /// Encrypts connections with a certificate.

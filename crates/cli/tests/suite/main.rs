@@ -29,6 +29,7 @@ mod failures;
 mod fallbacks;
 mod fetch;
 mod files;
+mod foreign_client;
 mod guard;
 mod help;
 mod imports;
@@ -57,6 +58,8 @@ mod model;
 mod modes;
 mod money;
 mod moving;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod own_providers;
 mod panics;
 mod pauses;

@@ -6,17 +6,17 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use backstitch_testkit::api::ApiClient;
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, ended, scripted, signal, wait_until};
+use crate::stage::{Stage, ended, scripted, signal, text_of, wait_until};
 
 /// A server that runs.
-struct Served {
+pub(crate) struct Served {
     child: Option<Child>,
-    client: ApiClient,
+    pub(crate) client: ApiClient,
     _output: BufReader<ChildStdout>,
 }
 
 impl Served {
-    fn start(stage: &Stage, arguments: &[&str]) -> Self {
+    pub(crate) fn start(stage: &Stage, arguments: &[&str]) -> Self {
         let mut all = vec!["serve", "--listen", "0"];
         all.extend(arguments);
         let mut child = stage.command(&all).stderr(Stdio::null()).spawn().unwrap();
@@ -34,7 +34,7 @@ impl Served {
     }
 
     /// Ends it by a signal, and returns its exit code.
-    fn end(mut self) -> Option<i32> {
+    pub(crate) fn end(mut self) -> Option<i32> {
         let child = self.child.take().unwrap();
         signal(&child, "TERM");
         ended(child).code
@@ -44,7 +44,7 @@ impl Served {
         self.client.get(&format!("/api/v1/sessions/{session}"))
     }
 
-    fn wait_for(&self, session: &str, status: &str) -> Value {
+    pub(crate) fn wait_for(&self, session: &str, status: &str) -> Value {
         // A run that has ended holds its session for a moment.
         wait_until(&format!("{session} {status}"), || {
             let now = self.session(session);
@@ -64,7 +64,7 @@ impl Drop for Served {
 }
 
 /// An agent file whose model runs these commands, and then answers.
-fn agent(stage: &Stage, commands: &[&str], mode: &str) -> String {
+pub(crate) fn agent(stage: &Stage, commands: &[&str], mode: &str) -> String {
     let mut replies: Vec<Value> = commands
         .iter()
         .map(|command| json!({"call": [{"name": "shell", "arguments": {"command": command}}]}))
@@ -88,7 +88,9 @@ fn a_whole_life_with_a_kill_of_the_server() {
         go.display()
     );
     let agent = agent(&stage, &[&command], "ask");
-    let arguments = ["--write", "--agent", agent.as_str()];
+    // A fork works in a directory beside that of its parent.
+    let root = text_of(&stage.path(""));
+    let arguments = ["--write", "--root", root.as_str(), "--agent", agent.as_str()];
     let served = Served::start(&stage, &arguments);
     assert_eq!(served.client.get("/api/v1/agents")["agents"][0]["name"], "tailor");
     let new = json!({"mission": "Sew the hem", "agent": "tailor"});
@@ -133,12 +135,13 @@ fn a_whole_life_with_a_kill_of_the_server() {
     assert_eq!(stage.file("hem.txt"), None);
     served.client.post(&format!("{base}/undo"), &json!({}));
     assert_eq!(stage.file("hem.txt").as_deref(), Some("whole\n"));
-    // A directory beside that of the session is outside of the root.
-    let (status, problem) = served.client.try_post(&format!("{base}/fork"), &json!({}));
-    assert_eq!((status, &problem["code"]), (403, &json!("beyond_rights")));
+    let fork = served.client.post(&format!("{base}/fork"), &json!({"at": format!("after:{call}")}));
+    assert_eq!(fork["fork_of"], session.as_str());
+    assert_eq!(std::fs::read_to_string(stage.path("files-fork-1/hem.txt")).unwrap(), "whole\n");
     served.client.post(&format!("{base}/redact"), &json!({"value": "Sew the hem"}));
     assert!(!served.session(&session).to_string().contains("Sew the hem"));
-    let (status, removed) = served.client.try_delete(&base);
+    assert_eq!(served.client.try_delete(&base).0, 409, "a fork depends on it");
+    let (status, removed) = served.client.try_delete(&format!("{base}?with_forks=true"));
     assert_eq!(status, 200, "{removed}");
     assert_eq!(served.end(), Some(130));
     assert!(stage.run(&["ls", "--json"]).output.is_empty());
@@ -210,6 +213,12 @@ fn requests_get_no_more_than_the_person_allowed() {
         json!({"mission": "x", "agent": "tailor", "mode": "plan", "directory": stage.path("files/new")});
     let session = served.client.post("/api/v1/sessions", &new)["session"].as_str().unwrap().to_owned();
     assert_eq!(served.wait_for(&session, "idle")["outcome"], "completed");
+    // A directory beside that of the session is outside of the root.
+    let new = json!({"mission": "x", "agent": "tailor", "mode": "plan"});
+    let session = served.client.post("/api/v1/sessions", &new)["session"].as_str().unwrap().to_owned();
+    served.wait_for(&session, "idle");
+    let (status, problem) = served.client.try_post(&format!("/api/v1/sessions/{session}/fork"), &json!({}));
+    assert_eq!((status, &problem["code"]), (403, &json!("beyond_rights")));
 }
 
 #[test]

@@ -118,7 +118,9 @@ impl Stage {
         for (name, _) in std::env::vars().filter(|(name, _)| name.ends_with("_API_KEY")) {
             command.env_remove(name);
         }
-        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("BACKSTITCH_")) {
+        for (name, _) in
+            std::env::vars().filter(|(name, _)| name.starts_with("BACKSTITCH_") || name.starts_with("OTEL_"))
+        {
             command.env_remove(name);
         }
         // The settings of the person who runs the tests do not apply.
