@@ -15,15 +15,17 @@ use crate::measure::{Elapsed, Samples, Scope, time_of_children};
 use crate::report::Report;
 use crate::store::{long_session, many_sessions, temporary};
 
+/// Number of turns of the long session.
+const TURNS: usize = 5_000;
+
 /// How often each command is run.
 const ROUNDS: usize = 9;
 
 pub(crate) fn run(report: &mut Report) {
     let Some(program) = program("command") else { return };
     let directory = temporary();
-    let (session, turns) = long_session(directory.path());
+    let (session, turns) = (long_session(directory.path(), TURNS).to_string(), TURNS);
     let store = directory.path().join("store.db");
-    let session = session.to_string();
     for arguments in [
         &["log"][..],
         &["log", "--limit", "20"],

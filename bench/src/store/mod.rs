@@ -60,7 +60,7 @@ fn open(directory: &TempDir) -> SqliteStore {
     SqliteStore::open(directory.path().join("store.db")).expect("a new store can be made")
 }
 
-fn claim(store: &SqliteStore, session: backstitch_core::id::SessionId) -> SessionClaim {
+pub(crate) fn claim(store: &SqliteStore, session: backstitch_core::id::SessionId) -> SessionClaim {
     block_on(store.claim(session, Owner::new("bench"), ClaimMode::IfFree)).expect("it is free")
 }
 

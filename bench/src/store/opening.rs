@@ -47,8 +47,8 @@ struct Written {
 }
 
 impl LongSession {
-    fn create(directory: &Path) -> (Self, Written) {
-        let journal = sample::conversation(TURNS);
+    fn create(directory: &Path, turns: usize) -> (Self, Written) {
+        let journal = sample::conversation(turns);
         let store = SqliteStore::open(directory.join("store.db")).expect("a new store can be created");
         let claim = claim(&store, journal.session);
         let mut next = Position::START;
@@ -99,14 +99,14 @@ impl LongSession {
     }
 }
 
-/// Creates a store with one long session and its snapshot. Returns the session and the number of its turns.
-pub(crate) fn long_session(directory: &Path) -> (SessionId, usize) {
-    (LongSession::create(directory).0.session, TURNS)
+/// Creates a store with one session of this many turns, each with a call, and its snapshot.
+pub(crate) fn long_session(directory: &Path, turns: usize) -> SessionId {
+    LongSession::create(directory, turns).0.session
 }
 
 pub(crate) fn run(report: &mut Report) {
     let directory = temporary();
-    let (long, written) = LongSession::create(directory.path());
+    let (long, written) = LongSession::create(directory.path(), TURNS);
     let (mut opening, mut transcript, mut limits): (Samples, Samples, Samples) = Default::default();
     for round in 0..ROUNDS {
         let (read, limit) = once(|| long.snapshot());
@@ -162,7 +162,7 @@ pub(super) fn memory_from_records(report: &mut Report) {
 /// Creates the store of the process that started this one: writing it leaves memory behind, which opening would
 /// use again.
 pub(super) fn prepare(_: &mut Report) {
-    LongSession::create(&directory_of(parent_id()));
+    LongSession::create(&directory_of(parent_id()), TURNS);
 }
 
 fn directory_of(process: u32) -> PathBuf {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use backstitch::Runtime;
+use backstitch::code::ErrorCode;
 use backstitch::host::resolve_beginning;
 use backstitch::id::SessionId;
 use backstitch::isolated::copy_of;
@@ -22,6 +23,9 @@ use crate::views::Views;
 
 /// The most bytes of the path of a directory, as on Linux.
 const MOST_PATH_BYTES: usize = 4_096;
+
+/// Codes of errors for a journal that cannot be read.
+const UNREADABLE: [ErrorCode; 2] = [ErrorCode::StoreDamaged, ErrorCode::JournalInvalid];
 
 /// Directories in which sessions may work.
 pub(crate) struct Rights {
@@ -82,6 +86,30 @@ impl Rights {
             if !is_copy_of_any(&directory, &owners) {
                 self.check_directory(&directory)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Refuses to delete a session that works elsewhere. Of one that cannot be read, the index still knows the directory.
+    pub(crate) async fn check_removal(
+        &self,
+        runtime: &Runtime,
+        views: &Views,
+        session: SessionId,
+    ) -> Result<(), Problem> {
+        match self.check_session(runtime, views, session).await {
+            Err(problem) if UNREADABLE.iter().any(|code| code.as_str() == problem.code) => {}
+            done => return done,
+        }
+        let unknown = || {
+            let detail =
+                format!("session {session} cannot be read, and the index does not know its directory");
+            Problem::beyond(detail).with_hint(Some("delete it with the command on this machine"))
+        };
+        let summary = runtime.store().summary(session).await.ok().flatten().ok_or_else(unknown)?;
+        let directory = summary.workspace.as_deref().map(PathBuf::from).ok_or_else(unknown)?;
+        if copy_of(&directory, session).is_none() {
+            self.check_directory(&directory)?;
         }
         Ok(())
     }

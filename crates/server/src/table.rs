@@ -153,7 +153,7 @@ impl Route {
         F: Fn(Call<Q, B>) -> W + Clone + Send + Sync + 'static,
         W: Future<Output = Result<T, Problem>> + Send + 'static,
     {
-        let parameters = Parameters::of::<Q>();
+        let (parameters, is_removal) = (Parameters::of::<Q>(), method == Method::DELETE);
         let handle = move |State(state): State<Arc<ServerState>>, path: RawPathParams, request: Request| {
             let (handler, parameters) = (handler.clone(), parameters.clone());
             async move {
@@ -168,7 +168,10 @@ impl Route {
                         if !call.part(SESSION).is_empty() {
                             let session = call.session().await?;
                             let (state, runtime) = (&call.state, call.runtime());
-                            state.rights.check_session(runtime, &state.views, session).await?;
+                            match is_removal {
+                                true => state.rights.check_removal(runtime, &state.views, session).await?,
+                                false => state.rights.check_session(runtime, &state.views, session).await?,
+                            }
                         }
                         to_json(&handler(call).await?)
                     });

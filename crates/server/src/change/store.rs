@@ -129,7 +129,10 @@ async fn remove(call: Call<RemoveQuery, NoFields>) -> Result<SessionRemoval, Pro
     let forks = if call.query.with_forks { ForkRemoval::Include } else { ForkRemoval::Refuse };
     let rehearsed =
         call.runtime().remove([session], RemoveOptions { forks, mode: ErasureMode::DryRun }).await?;
-    check_all(&call.state, removed_by(&rehearsed)).await?;
+    let (state, removed) = (&call.state, removed_by(&rehearsed));
+    for session in removed {
+        state.rights.check_removal(&state.runtime, &state.views, session).await?;
+    }
     if call.query.dry_run {
         return Ok(rehearsed);
     }

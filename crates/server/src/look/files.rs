@@ -2,7 +2,9 @@
 
 use backstitch::PointSpec;
 use backstitch::code::ErrorCode;
-use backstitch::report::{BlameReport, ChangesPage, DiffPage, FileDetail, FileReport, FilesPage, StatePage};
+use backstitch::report::{
+    BlameReport, ChangesPage, DiffPage, FileDetail, FileReport, FilesPage, StateDiff, StatePage,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -69,6 +71,18 @@ struct DiffQuery {
     limit: Option<u64>,
 }
 
+/// Which points are compared.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct StateDiffQuery {
+    /// The first point. By default, start.
+    from: Option<String>,
+    /// The second point. By default, head.
+    to: Option<String>,
+    /// The most items.
+    limit: Option<u64>,
+}
+
 /// Which changes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -87,6 +101,11 @@ struct ChangesQuery {
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::read("/api/v1/sessions/{session}/state", "Show the state at a point", state),
+        Route::read(
+            "/api/v1/sessions/{session}/state/diff",
+            "Compare the items of the state at two points, and name the calls that wrote them",
+            state_diff,
+        ),
         Route::read("/api/v1/sessions/{session}/files", "List the files at a point", files),
         Route::read("/api/v1/sessions/{session}/file", "Show a file at a point", file),
         Route::read("/api/v1/sessions/{session}/diff", "Compare two points", diff),
@@ -105,6 +124,15 @@ async fn state(call: Call<StateQuery>) -> Result<StatePage, Problem> {
     let (start, limit) = (page_start(*from, *last)?, page_limit(&call.state, *limit)?);
     let view = call.view().await?;
     Ok(call.runtime().state_page(&view, &at, slice.as_deref(), start, limit).await?)
+}
+
+async fn state_diff(call: Call<StateDiffQuery>) -> Result<StateDiff, Problem> {
+    let StateDiffQuery { from, to, limit } = &call.query;
+    let from = point_or(from.as_deref(), PointSpec::Start)?;
+    let to = point_or(to.as_deref(), PointSpec::Head)?;
+    let limit = page_limit(&call.state, *limit)?;
+    let view = call.view().await?;
+    Ok(call.runtime().state_diff(&view, (&from, &to), limit).await?)
 }
 
 async fn files(call: Call<FilesQuery>) -> Result<FilesPage, Problem> {

@@ -10,6 +10,7 @@ mod pages;
 mod request;
 mod session;
 mod usage;
+mod writers;
 
 use serde_json::{Map, Value};
 
@@ -34,6 +35,7 @@ pub use session::{
     SessionReport,
 };
 pub use usage::{UsageKey, UsageReport, UsageRow, UsageSum};
+pub use writers::{ItemWriter, SliceDiff, StateDiff, WrittenItem};
 
 /// The schema of a value that is recorded in this form, with the fields of its kind.
 type JsonObject = Map<String, Value>;

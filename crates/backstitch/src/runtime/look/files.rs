@@ -165,7 +165,7 @@ pub(super) fn compared_state(
 }
 
 /// Returns the items of each slice of the working state that is not empty.
-fn working_state(view: &JournalView) -> Result<BTreeMap<String, Vec<Value>>, RuntimeError> {
+pub(super) fn working_state(view: &JournalView) -> Result<BTreeMap<String, Vec<Value>>, RuntimeError> {
     let session = view.session(Arc::new(SystemClock::new()));
     let slices = session.snapshot_with(CaptureOptions::policies([SlicePolicy::State])).stored_slices()?;
     let filled = slices.into_iter().filter(|slice| !slice.items.is_empty());

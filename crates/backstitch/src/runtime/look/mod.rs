@@ -17,6 +17,7 @@ mod query;
 mod request;
 mod session;
 mod waiting;
+mod writers;
 
 use backstitch_runtime::{PointSpec, RuntimeError, load_view, locate_with_view};
 
