@@ -16,7 +16,7 @@ use backstitch::id::SessionId;
 use backstitch::journal::Position;
 use backstitch::report::PageLimit;
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{Stream, stream};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use schemars::JsonSchema;
@@ -32,7 +32,7 @@ use crate::state::{OpenStream, ServerState};
 use crate::table::{Answer, Call, Route};
 
 /// The media type of a stream.
-const EVENTS: &str = "text/event-stream";
+pub(crate) const EVENTS: &str = "text/event-stream";
 
 /// What a stream reads of the store at a time. It is kept until the client has taken it.
 const BACKLOG: PageLimit = PageLimit { rows: 64, bytes: 64 * 1024 };
@@ -55,14 +55,7 @@ pub(crate) fn routes() -> Vec<Route> {
 
 async fn events(call: Call<EventsQuery>) -> Result<Response, Problem> {
     let state = call.state.clone();
-    if state.ending.is_cancelled() {
-        return Err(Problem::busy(StatusCode::SERVICE_UNAVAILABLE, "the server is ending"));
-    }
-    let most = state.options.limits.streams;
-    let place = state.open_stream().ok_or_else(|| {
-        let detail = format!("{most} streams are open, and there can be no more");
-        Problem::busy(StatusCode::TOO_MANY_REQUESTS, detail)
-    })?;
+    let place = begin_stream(&state)?;
     let start = Start::of(&call.headers, call.query.from.as_deref())?;
     let reading = state.reading.run(async move {
         let session = call.session().await?;
@@ -87,12 +80,30 @@ async fn events(call: Call<EventsQuery>) -> Result<Response, Problem> {
         state,
         _place: place,
     };
-    let mut response = Response::new(Body::from_stream(stream::unfold(stream, EventReader::next)));
+    Ok(stream_response(stream::unfold(stream, EventReader::next)))
+}
+
+/// Takes a place for a stream.
+pub(crate) fn begin_stream(state: &ServerState) -> Result<OpenStream, Problem> {
+    if state.ending.is_cancelled() {
+        return Err(Problem::busy(StatusCode::SERVICE_UNAVAILABLE, "the server is ending"));
+    }
+    state.open_stream().ok_or_else(|| {
+        let detail = format!("{} streams are open, and there can be no more", state.options.limits.streams);
+        Problem::busy(StatusCode::TOO_MANY_REQUESTS, detail)
+    })
+}
+
+/// Answers with a stream of events.
+pub(crate) fn stream_response(
+    events: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static,
+) -> Response {
+    let mut response = Response::new(Body::from_stream(events));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(EVENTS));
     // Proxies would collect the events otherwise.
     let buffering = HeaderName::from_static("x-accel-buffering");
     response.headers_mut().insert(buffering, HeaderValue::from_static("no"));
-    Ok(response)
+    response
 }
 
 /// Where a stream begins.

@@ -13,6 +13,8 @@ mod events;
 mod feeds;
 mod front;
 mod limits;
+mod list_events;
+mod lists;
 mod look;
 mod metrics;
 mod operate;

@@ -1,9 +1,11 @@
 //! All routes.
 
 use crate::table::Route;
-use crate::{change, events, look, operate};
+use crate::{change, events, list_events, look, operate};
 
 /// Returns the table of routes.
 pub(crate) fn routes() -> Vec<Route> {
-    [operate::routes(), look::routes(), events::routes(), change::routes()].into_iter().flatten().collect()
+    let parts =
+        [operate::routes(), look::routes(), events::routes(), list_events::routes(), change::routes()];
+    parts.into_iter().flatten().collect()
 }

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::agents::{Agents, NoAgents};
 use crate::feeds::Feeds;
 use crate::limits::ServerLimits;
+use crate::lists::ListFeed;
 use crate::metrics::Metrics;
 use crate::pages::Pages;
 use crate::rate::Rate;
@@ -93,6 +94,7 @@ pub(crate) struct ServerState {
     pub(crate) views: Views,
     pub(crate) runs: Runs,
     pub(crate) feeds: Feeds,
+    pub(crate) list: ListFeed,
     pub(crate) metrics: Arc<Metrics>,
     /// The description of the API.
     pub(crate) description: OnceLock<Bytes>,
@@ -107,10 +109,10 @@ pub(crate) struct ServerState {
 impl ServerState {
     pub(crate) fn new(runtime: Runtime, options: ServerOptions) -> Self {
         let limits = &options.limits;
+        let reading = Work::new(limits.readers, limits.wait_seconds);
         Self {
             rights: Rights::new(options.roots.clone()),
             started_at: runtime.clock().now(),
-            reading: Work::new(limits.readers, limits.wait_seconds),
             writing: Work::new(limits.writers, limits.wait_seconds),
             querying: Work::new(MOST_QUERIES, limits.wait_seconds),
             rate: Rate::new(limits.requests_per_second),
@@ -118,6 +120,8 @@ impl ServerState {
             views: Views::default(),
             runs: Runs::default(),
             feeds: Feeds::new(runtime.clone()),
+            list: ListFeed::new(runtime.clone(), reading.clone()),
+            reading,
             metrics: Arc::default(),
             description: OnceLock::new(),
             streams: Arc::default(),

@@ -193,6 +193,30 @@ fn without_write_nothing_is_changed_and_other_processes_are_seen() {
 }
 
 #[test]
+fn a_damaged_session_is_deleted() {
+    let stage = Stage::new();
+    let model = scripted(&stage, &json!([{"text": "It is sewn."}]));
+    stage.run(&["run", "Sew the scarlet hem", "--model", &model]).worked_quietly();
+    let damaged = stage.session();
+    stage.run(&["run", "Mend the coat", "--model", &model]).worked_quietly();
+    let sound = stage.session();
+    let path = stage.path("store/store.db");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let at: Vec<_> = (0..bytes.len() - 7).filter(|at| bytes[*at..].starts_with(b"scarlet")).collect();
+    at.iter().for_each(|at| bytes[*at] = b'S');
+    std::fs::write(&path, bytes).unwrap();
+    let served = Served::start(&stage, &["--write"]);
+    let base = format!("/api/v1/sessions/{damaged}");
+    let (status, problem) = served.client.try_get(&base);
+    assert_eq!((status, &problem["code"]), (500, &json!("store_damaged")), "{problem}");
+    assert_eq!(served.client.try_post(&format!("{base}/rewind"), &json!({"to": "start"})).0, 500);
+    let (status, removed) = served.client.try_delete(&base);
+    assert_eq!(status, 200, "{removed}");
+    assert_eq!(served.client.try_get(&base).0, 404);
+    assert_eq!(served.session(&sound)["mission"], "Mend the coat");
+}
+
+#[test]
 fn requests_get_no_more_than_the_person_allowed() {
     let stage = Stage::new();
     let agent = agent(&stage, &[], "ask");

@@ -105,6 +105,41 @@ fn a_whole_life_over_http() {
 }
 
 #[test]
+fn names_and_tags_are_changed() {
+    let stage = writing();
+    let session = stage.started("Sew.");
+    let base = format!("/api/v1/sessions/{session}");
+    let named = stage.client.post(&format!("{base}/name"), &json!({ "name": "hem" }));
+    assert_eq!(named["name"], "hem");
+    assert_eq!(stage.client.get("/api/v1/sessions/hem")["session"], session.as_str());
+    let tagged =
+        stage.client.post(&format!("{base}/tag"), &json!({ "set": { "team": "a", "customer": "ada" } }));
+    assert_eq!(tagged["tags"], json!({ "customer": "ada", "team": "a" }));
+    let tagged =
+        stage.client.post(&format!("{base}/tag"), &json!({ "set": { "team": "b" }, "remove": ["customer"] }));
+    assert_eq!(tagged["tags"], json!({ "team": "b" }));
+    assert_eq!(stage.client.get(&base)["tags"], json!({ "team": "b" }));
+    for (query, count) in [("team=a", 0), ("team=b", 1), ("customer=ada", 0)] {
+        let found = stage.client.get(&format!("/api/v1/sessions?tag={query}"));
+        assert_eq!(found["sessions"].as_array().unwrap().len(), count, "{query}");
+    }
+    for (route, body) in [
+        ("tag", json!({ "set": { "guard": "codex" } })),
+        ("tag", json!({ "set": { "": "x" } })),
+        ("tag", json!({ "remove": ["a=b"] })),
+        ("tag", json!({ "set": { "x": "\u{1b}[2J" } })),
+        ("name", json!({ "name": "two words" })),
+    ] {
+        let (status, problem) = stage.client.try_post(&format!("{base}/{route}"), &body);
+        assert_eq!((status, &problem["code"]), (400, &json!("request_invalid")), "{body}");
+    }
+    let other = stage.started("Mend.");
+    let taken = stage.client.try_post(&format!("/api/v1/sessions/{other}/name"), &json!({ "name": "hem" }));
+    assert_eq!((taken.0, &taken.1["code"]), (409, &json!("already_exists")));
+    assert_eq!(stage.client.post(&format!("{base}/name"), &json!({}))["name"], Value::Null);
+}
+
+#[test]
 fn decisions_that_do_not_fit_are_refused() {
     let stage = writing();
     let session = stage.started("Look around.");

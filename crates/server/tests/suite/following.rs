@@ -137,6 +137,51 @@ fn there_are_only_so_many_streams_and_places_are_free_again() {
     panic!("the place of a closed stream is still taken");
 }
 
+#[test]
+fn a_slow_reader_gets_every_record_once_it_reads() {
+    let long = "needle ".repeat(4_000);
+    let texts = vec![long.as_str(); 30];
+    let limits = ServerLimits { write_seconds: 3_600, ..ServerLimits::default() };
+    let stage = Stage::new(StageOptions { script: script(&texts), limits, ..StageOptions::default() });
+    let session = stage.started("Sew.");
+    let path = format!("/api/v1/sessions/{session}/events");
+    let mut slow = stage.client.events(&path, None);
+    let mut all = until(&mut slow, is_answered);
+    // More than its connection and the feed hold, while it does not read.
+    for _ in 1..texts.len() {
+        stage.client.post(&format!("/api/v1/sessions/{session}/ask"), &json!({ "text": "More." }));
+        stage.settle(&session);
+    }
+    for _ in 1..texts.len() {
+        all.extend(until(&mut slow, is_answered));
+    }
+    let head = stage.client.get(&format!("/api/v1/sessions/{session}"))["records"].as_u64().unwrap();
+    let known = positions(&all);
+    assert_eq!(known, (0..known.len() as u64).collect::<Vec<u64>>(), "dense, and each once");
+    assert!(known.len() as u64 <= head);
+}
+
+#[test]
+fn the_list_of_sessions_is_followed() {
+    let mut stage = Stage::with_texts(&["Done."]);
+    let first = stage.started("Sew.");
+    let mut events = stage.client.events("/api/v1/sessions/events", None);
+    assert_eq!(events.next().unwrap().name, "begin");
+    // A new one, a change of one that was there, and one that is removed.
+    let second = stage.started("Mend.");
+    until(&mut events, |event| event.name == "session" && event.data["session"] == second.as_str());
+    let tags = json!({ "set": { "team": "a" } });
+    stage.client.post(&format!("/api/v1/sessions/{first}/tag"), &tags);
+    until(&mut events, |event| {
+        event.data["session"] == first.as_str() && event.data["tags"] == json!({ "team": "a" })
+    });
+    assert_eq!(stage.client.try_delete(&format!("/api/v1/sessions/{second}")).0, 200);
+    until(&mut events, |event| event.name == "removed" && event.data["session"] == second.as_str());
+    stage.end();
+    let last = until(&mut events, |event| event.name == "end");
+    assert_eq!(last.last().unwrap().data["reason"], "shutdown");
+}
+
 /// The memory of this process that is in use, in KiB.
 fn memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

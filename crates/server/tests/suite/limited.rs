@@ -56,6 +56,30 @@ fn bodies_are_json_with_known_fields() {
 }
 
 #[test]
+fn clients_that_leave_in_the_middle_harm_nobody() {
+    let stage = Stage::new(StageOptions::default());
+    let session = stage.started("Sew.");
+    for head in [
+        "POST /api/v1/sessions HTTP/1.1\r\n".to_owned(),
+        format!(
+            "POST /api/v1/sessions HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n{{\"mission\": \"half",
+            stage.client.address, stage.client.token
+        ),
+        "\0\u{1}\u{2} nonsense\r\n\r\n".to_owned(),
+    ] {
+        let mut stream = TcpStream::connect(&stage.client.address).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        drop(stream);
+    }
+    // Many connections that say nothing.
+    let idle: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(&stage.client.address).unwrap()).collect();
+    let sessions = stage.client.get("/api/v1/sessions");
+    assert_eq!(sessions["sessions"].as_array().unwrap().len(), 1);
+    assert_eq!(sessions["sessions"][0]["session"], session.as_str());
+    drop(idle);
+}
+
+#[test]
 fn too_many_requests_in_a_second_are_refused() {
     let limits = ServerLimits { requests_per_second: 5, ..ServerLimits::default() };
     let stage = Stage::new(StageOptions { limits, ..StageOptions::default() });

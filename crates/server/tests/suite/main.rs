@@ -7,5 +7,6 @@ mod changing;
 mod described;
 mod following;
 mod limited;
+mod prometheus;
 mod reading;
 mod stage;

@@ -3,7 +3,7 @@
 use backstitch::report::{PageLimit, PageStart};
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, StageOptions, writing_script};
+use crate::stage::{Stage, StageOptions, script, writing_script};
 
 /// A stage with a session that wrote a file and answered twice.
 fn sewn() -> (Stage, String) {
@@ -130,6 +130,33 @@ fn a_session_is_shown_at_any_point() {
     let markdown = stage.client.send("GET", &format!("{base}/export?format=markdown"), &[], b"");
     assert_eq!(markdown.header("content-type").as_deref(), Some("application/octet-stream"));
     assert!(markdown.text().contains("The hem is sewn."));
+}
+
+#[test]
+fn items_of_the_state_have_their_writers() {
+    let plan = |steps: &str| {
+        format!(
+            "[[reply]]\ncall = [{{ name = 'setup_plan', arguments = {{ objective = 'Hem', steps = [{steps}] }} }}]\n"
+        )
+    };
+    let script = format!("{}{}{}", plan("'Cut'"), plan("'Cut', 'Sew'"), script(&["Done."]));
+    let stage = Stage::new(StageOptions { script, ..StageOptions::default() });
+    let session = stage.started("Sew.");
+    let base = format!("/api/v1/sessions/{session}");
+    let calls = stage.client.get(&format!("{base}/calls"))["calls"].as_array().unwrap().clone();
+    let (first, second) = (calls[0]["call"].as_str().unwrap(), &calls[1]["call"]);
+    let compared = |query: &str| stage.client.get(&format!("{base}/state/diff?{query}"))["slices"].clone();
+    let added = compared(&format!("from=after:{first}"));
+    let item = &added[0]["added"][0];
+    assert_eq!((&item["writer"]["call"], &item["writer"]["tool"]), (second, &json!("setup_plan")), "{added}");
+    assert_eq!(added[0]["removed"].as_array().unwrap().len(), 1, "{added}");
+    assert_eq!(compared("from=head"), json!([]));
+    // A fork has what its parent wrote, and a rewind brings the first writer back.
+    stage.client.post(&format!("{base}/rewind"), &json!({ "to": format!("after:{first}") }));
+    let now = compared("");
+    assert_eq!(now[0]["added"][0]["writer"]["call"], first, "{now}");
+    let cut = stage.client.get(&format!("{base}/state/diff?limit=1"));
+    assert_eq!(cut["is_cut"], false, "{cut}");
 }
 
 #[test]

@@ -168,7 +168,7 @@ impl Agents for ScriptedAgents {
     fn define(&self, choice: AgentChoice) -> BoxFuture<'_, Result<RunnableAgent, Problem>> {
         Box::pin(async move {
             let text = format!(
-                "name = 'tailor'\nmodel = 'scripted:{}'\ntools = ['read_file', 'write_file']\n",
+                "name = 'tailor'\nmodel = 'scripted:{}'\ntools = ['read_file', 'write_file', 'setup_plan']\n",
                 self.script.display()
             );
             let mut definition = AgentDefinition::from_toml(&text)?;
