@@ -20,7 +20,7 @@ use crate::stage::{Stage, scripted, wait_until};
 
 /// What a collector received.
 #[derive(Default)]
-struct Received {
+struct ReceivedRequests {
     traces: Vec<ExportTraceServiceRequest>,
     metrics: Vec<ExportMetricsServiceRequest>,
     /// The header `x-key` of each request.
@@ -31,14 +31,14 @@ struct Received {
 /// A collector on loopback.
 struct Collector {
     url: String,
-    received: Arc<Mutex<Received>>,
+    received: Arc<Mutex<ReceivedRequests>>,
 }
 
 impl Collector {
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let received = Arc::new(Mutex::new(Received::default()));
+        let received = Arc::new(Mutex::new(ReceivedRequests::default()));
         let kept = received.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
@@ -78,7 +78,7 @@ impl Collector {
 }
 
 /// Reads a request of a connection, and answers it. `None` at its end.
-fn receive(stream: &TcpStream, kept: &Mutex<Received>) -> Option<()> {
+fn receive(stream: &TcpStream, kept: &Mutex<ReceivedRequests>) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|read| *read > 0)?;

@@ -87,14 +87,14 @@ impl Runtime {
 }
 
 /// Items with their writers.
-type Written = Vec<Option<ItemWriter>>;
+type ItemWriters = Vec<Option<ItemWriter>>;
 
 /// Returns the writers of the items of slices, in the order of the items.
 async fn writers_of(
     store: &dyn Store,
     view: &JournalView,
     names: &BTreeSet<&String>,
-) -> Result<BTreeMap<String, Written>, RuntimeError> {
+) -> Result<BTreeMap<String, ItemWriters>, RuntimeError> {
     // A fork begins with the state of its parent, so the records of the first one come first.
     let mut parts: Vec<Vec<Record>> = Vec::new();
     let mut sessions: Vec<SessionId> = Vec::new();
