@@ -225,6 +225,22 @@ pub(crate) enum Command {
     Trust(Trust),
 }
 
+impl Command {
+    /// Whether it may drive sessions, so that there are spans to export.
+    pub(crate) fn drives(&self) -> bool {
+        match self {
+            Self::Chat(_) | Self::Run(_) | Self::Resume(_) | Self::Ask(_) | Self::Compact(_) => true,
+            #[cfg(feature = "mcp")]
+            Self::Mcp(_) => true,
+            #[cfg(feature = "server")]
+            Self::Serve(_) | Self::Ui(_) => true,
+            #[cfg(feature = "acp")]
+            Self::Acp(_) => true,
+            _ => false,
+        }
+    }
+}
+
 pub(crate) fn run(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let done = runtime.block_on(dispatch(common, command));

@@ -24,10 +24,10 @@ use crate::usage::Usage;
 /// What stands in the log instead of a key.
 const REMOVED: &str = "[key]";
 
-/// Starts to log, and to export spans, where that is wanted.
-pub(crate) fn set_up(common: &Common) -> anyhow::Result<Telemetry> {
+/// Starts to log, and to export the spans of a command that drives sessions, where that is wanted.
+pub(crate) fn set_up(common: &Common, drives: bool) -> anyhow::Result<Telemetry> {
     let filter = filter(common)?;
-    let telemetry = Telemetry::start()?;
+    let telemetry = if drives { Telemetry::start(common.quiet) } else { Telemetry::default() };
     let spans = telemetry.layer();
     if filter.is_none() && spans.is_none() {
         return Ok(telemetry);

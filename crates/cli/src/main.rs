@@ -144,7 +144,8 @@ fn run() -> ExitCode {
         (Err(_), _) => arguments.common,
     };
     common.set_up_output();
-    let telemetry = match logging::set_up(&common) {
+    let drives = matches!(&arguments.command, Command::Sessions(command) if command.drives());
+    let telemetry = match logging::set_up(&common, drives) {
         Ok(telemetry) => telemetry,
         Err(error) => return error::report(&common, error, common.json),
     };

@@ -8,7 +8,7 @@ use opentelemetry::trace::TracerProvider as _;
 use opentelemetry::{KeyValue, global};
 use opentelemetry_http::HttpClient;
 use opentelemetry_otlp::{
-    ExporterBuildError, MetricExporter, Protocol, SpanExporter, WithExportConfig as _, WithHttpConfig as _,
+    MetricExporter, Protocol, SpanExporter, WithExportConfig as _, WithHttpConfig as _,
 };
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
@@ -20,7 +20,6 @@ use tracing_subscriber::{Layer, Registry};
 use super::client::CollectorClient;
 use super::usage::UsageMetrics;
 use crate::keys;
-use crate::usage::Usage;
 
 /// Name of the spans and instruments.
 const SCOPE: &str = "backstitch";
@@ -45,8 +44,18 @@ const TRACES: Signal = Signal { name: "TRACES" };
 const METRICS: Signal = Signal { name: "METRICS" };
 
 impl Telemetry {
-    /// Starts to export what variables name an endpoint for.
-    pub(crate) fn start() -> anyhow::Result<Self> {
+    /// Starts to export what variables name an endpoint for. They may be meant for another program too, so a value that cannot be used here is only
+    /// a warning.
+    pub(crate) fn start(is_quiet: bool) -> Self {
+        Self::try_start().unwrap_or_else(|error| {
+            if !is_quiet {
+                eprintln!("warning: no traces and metrics are exported: {error:#}");
+            }
+            Self::default()
+        })
+    }
+
+    fn try_start() -> anyhow::Result<Self> {
         if variable("OTEL_SDK_DISABLED").is_some_and(|text| text.eq_ignore_ascii_case("true")) {
             return Ok(Self::default());
         }
@@ -55,16 +64,13 @@ impl Telemetry {
             return Ok(Self::default());
         }
         let client: Arc<dyn HttpClient> = Arc::new(CollectorClient::new()?);
-        let wrong =
-            |error: ExporterBuildError| Usage(format!("the variables of OTLP cannot be used: {error}"));
         let metrics = if has_metrics {
             let exporter = MetricExporter::builder()
                 .with_http()
                 .with_protocol(Protocol::HttpBinary)
                 .with_shared_http_client(client.clone())
                 .with_headers(METRICS.headers())
-                .build()
-                .map_err(wrong)?;
+                .build()?;
             let provider = SdkMeterProvider::builder()
                 .with_resource(resource())
                 .with_periodic_exporter(exporter)
@@ -83,8 +89,7 @@ impl Telemetry {
                 .with_protocol(Protocol::HttpBinary)
                 .with_shared_http_client(client)
                 .with_headers(TRACES.headers())
-                .build()
-                .map_err(wrong)?;
+                .build()?;
             traces = traces.with_batch_exporter(exporter);
         }
         if has_metrics {
@@ -138,16 +143,15 @@ impl Signal {
             None | Some("otlp") => {}
             Some("none") => return Ok(false),
             Some(other) => {
-                return Err(Usage(format!("{exporter}={other:?} is not known here: use otlp or none")).into());
+                anyhow::bail!("{exporter}={other:?} is not known here: use otlp or none");
             }
         }
         let protocol = format!("OTEL_EXPORTER_OTLP_{}_PROTOCOL", self.name);
         for name in [protocol.as_str(), "OTEL_EXPORTER_OTLP_PROTOCOL"] {
             if let Some(other) = variable(name).filter(|protocol| protocol != "http/protobuf") {
-                let message = format!(
+                anyhow::bail!(
                     "{name}={other:?} is not spoken here: use http/protobuf, mostly at port 4318 of a collector"
                 );
-                return Err(Usage(message).into());
             }
         }
         Ok(true)
