@@ -62,6 +62,9 @@ pub struct ScriptedReply {
     /// The delay before the answer, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_ms: Option<u64>,
+    /// The delay before each word of the text, in milliseconds, as if it were streamed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub word_ms: Option<u64>,
     /// The failures before the reply succeeds, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty", alias = "fail")]
     pub failures: Vec<ScriptedFailure>,

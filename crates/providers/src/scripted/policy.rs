@@ -99,7 +99,7 @@ impl ScriptedPolicy {
 
     async fn emit_failure(&self, failure: &ScriptedFailure, deltas: &Deltas) -> PolicyError {
         pass(failure.delay_ms).await;
-        emit(failure.said.as_deref(), deltas, Delta::Text);
+        emit(failure.said.as_deref(), None, deltas, Delta::Text).await;
         let message = failure.message.as_deref().unwrap_or("the script fails here");
         PolicyError {
             retryable: failure.retryable.unwrap_or(failure.kind.is_retryable()),
@@ -114,8 +114,8 @@ impl ScriptedPolicy {
 
     async fn emit_reply(&self, reply: &ScriptedReply, deltas: &Deltas) -> PolicyAnswer {
         pass(reply.delay_ms).await;
-        emit(reply.reasoning.as_deref(), deltas, Delta::Reasoning);
-        emit(reply.text.as_deref(), deltas, Delta::Text);
+        emit(reply.reasoning.as_deref(), None, deltas, Delta::Reasoning).await;
+        emit(reply.text.as_deref(), reply.word_ms, deltas, Delta::Text).await;
         let finish = reply.finish_reason.as_deref().map(of_any).unwrap_or_default();
         let answer = PolicyAnswer {
             parts: reply.parts(),
@@ -218,9 +218,10 @@ fn of_any(word: &str) -> Finish {
     of_meaning(word, known.map_or(FinishMeaning::Other, |(_, meaning)| *meaning))
 }
 
-/// Emits a text word by word.
-fn emit(text: Option<&str>, deltas: &Deltas, piece: fn(String) -> Delta) {
+/// Emits a text word by word, each after a delay.
+async fn emit(text: Option<&str>, word_ms: Option<u64>, deltas: &Deltas, piece: fn(String) -> Delta) {
     for word in text.unwrap_or_default().split_inclusive(' ') {
+        pass(word_ms).await;
         deltas.emit(piece(word.to_owned()));
     }
 }

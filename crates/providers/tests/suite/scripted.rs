@@ -26,6 +26,7 @@ text = "I look at both."
 reasoning = "Two places."
 finish_reason = "tool_calls"
 delay_ms = 1
+word_ms = 1
 usage = { input_tokens = 10, output_tokens = 4 }
 media = [{ modality = "image", url = "https://example.org/a.png", prompt_hint = "the cloth" }]
 
