@@ -37,7 +37,8 @@ pub(crate) fn lines(common: &Common, restored: &RestoredFiles, cause: RestoreCau
     if !files.is_empty() {
         lines.push(match cause {
             RestoreCause::Call => {
-                "files were restored, and with them what others had changed while the call ran:".to_owned()
+                "files were restored; what others changed in them while the call ran is undone too:"
+                    .to_owned()
             }
             RestoreCause::Person => "files were restored:".to_owned(),
         });

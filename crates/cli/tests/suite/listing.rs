@@ -128,7 +128,11 @@ fn sessions_and_calls_are_selected_by_the_files_that_they_changed() {
     let kinds: Vec<Value> = log("hat.txt").into_iter().map(|mut line| line["kind"].take()).collect();
     let has = |kind: &str| kinds.contains(&json!(kind));
     assert!(has("call_finished") && !has("evaluation_started"), "{kinds:?}");
-    assert_eq!(log("src"), Vec::<Value>::new());
+    // Without a session: that of the latest one that changed it.
+    assert!(log("src").iter().any(|line| line["text"].as_str().unwrap().contains("src/coat.txt")));
+    assert_eq!(log("hem.txt"), Vec::<Value>::new());
+    let hat = stage.json(&["ls", "--file", "hat.txt"])["session"].as_str().unwrap().to_owned();
+    assert_eq!(lines(stage.run(&["log", &hat, "--json", "--file", "src"])), Vec::<Value>::new());
 }
 
 #[test]

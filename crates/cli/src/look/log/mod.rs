@@ -17,14 +17,15 @@ use clap::builder::PossibleValuesParser;
 
 use super::list::moment;
 use crate::common::Common;
-use crate::open::{OpenStore, in_session_or_whole};
+use crate::open::{OpenStore, in_any_session, in_session_or_whole};
 use crate::terminal::Pager;
 use crate::usage;
 use line::Lines;
 
 #[derive(Args)]
 pub(crate) struct Log {
-    /// Session id, or at least 4 characters of its beginning or end. Default: the latest session.
+    /// Session id, or at least 4 characters of its beginning or end. Default: the latest session; with --file, the latest one
+    /// that changed the file.
     session: Option<String>,
     /// Print every record. Default: only those that describe themselves to people.
     #[arg(long)]
@@ -60,7 +61,18 @@ impl Log {
         let place = OpenStore::for_reading(common)?;
         let since = self.since.as_deref().map(|text| moment(text, SystemClock::default().now()));
         let (since, kinds) = (since.transpose()?, self.kind);
-        let view = place.view(place.session(self.session.as_deref()).await?).await?;
+        let session = match (&self.session, &self.file) {
+            // Of a file, the latest session that changed it. The latest of all says nothing about other files.
+            (None, Some(file)) => {
+                place.runtime.sessions_that_changed(&in_any_session(file)?).await?.into_iter().max()
+            }
+            _ => None,
+        };
+        let session = match session {
+            Some(session) => session,
+            None => place.session(self.session.as_deref()).await?,
+        };
+        let view = place.view(session).await?;
         let file = self.file.as_deref().map(|path| in_session_or_whole(&view, path)).transpose()?;
         let filter = LogFilter { all: self.all, failed: self.failed, since, kinds, file };
         // A pager would wait for the end of what is followed.

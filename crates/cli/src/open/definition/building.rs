@@ -9,7 +9,7 @@ use backstitch::agent_file::{
 use backstitch::journal::Note;
 use backstitch::view::JournalView;
 
-use crate::common::Common;
+use crate::common::{Common, counted};
 use crate::config::Config;
 use crate::error::CommandError;
 use crate::keys;
@@ -55,7 +55,7 @@ pub(crate) async fn pin_servers_with(
     notes.iter().for_each(|note| eprintln!("{note}"));
     for server in definition.mcp_servers().into_iter().filter(|_| !common.quiet) {
         let count = server.pinned.as_ref().map_or(0, Vec::len);
-        eprintln!("MCP server {}: {count} tools", server.name);
+        eprintln!("MCP server {}: {}", server.name, counted(count, "tool"));
     }
     Ok(definition)
 }
