@@ -242,7 +242,12 @@ impl Conversation {
         }
         let report = place.runtime.step(session, step, options).await?;
         if report.dry_run {
-            planned_lines(&report).iter().for_each(terminal::line);
+            let lines = planned_lines(&report);
+            println!(
+                "{}",
+                if lines.is_empty() { "no files would change" } else { "these files would change:" }
+            );
+            lines.iter().for_each(terminal::line);
             return Ok(());
         }
         println!("{done}");
