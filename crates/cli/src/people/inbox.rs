@@ -4,6 +4,7 @@
 //! decided, whole, and with the commands that decide it, which can be executed unchanged. A store that cannot be read does not hide the
 //! others.
 
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -19,6 +20,9 @@ use crate::look::waiting::explain;
 use crate::open::guarded::PROGRAM;
 use crate::open::{IndexedStore, OpenStore, ProjectStore, short};
 use crate::terminal::{self, Pager, Role, Text};
+
+/// The indentation of lines about a session.
+const BELOW: &str = "    ";
 
 #[derive(Args)]
 pub(crate) struct Inbox {
@@ -96,14 +100,21 @@ async fn show(
         terminal::line(&Text::new().plain("    ").add(Role::Dim, failure.to_string()));
     }
     if pending.decisions.is_empty() {
-        commands(common, pending).iter().for_each(|command| println!("    {command}"));
+        commands(common, pending).iter().for_each(|command| println!("{BELOW}{command}"));
         return Ok(());
     }
     let view = place.view(pending.session.session).await?;
-    for line in explain(common, &view, &pending.decisions) {
-        line.lines().for_each(|line| println!("    {line}"));
-    }
+    explain(common, &view, &pending.decisions).iter().flat_map(|line| line.lines()).for_each(print_below);
     Ok(())
+}
+
+/// Prints a line below that of its session. On a terminal, prose is broken between words; commands and calls are not.
+fn print_below(line: &str) {
+    if line.starts_with(' ') || !std::io::stdout().is_terminal() {
+        return println!("{BELOW}{line}");
+    }
+    let columns = terminal::columns().saturating_sub(BELOW.len());
+    terminal::wrapped(line, columns).iter().for_each(|line| println!("{BELOW}{line}"));
 }
 
 /// Returns the commands that decide about a session, or that continue it.

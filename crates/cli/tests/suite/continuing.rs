@@ -273,6 +273,10 @@ fn the_inbox_has_everything_that_waits_in_all_projects() {
         assert!(shown.contains(text), "{text}: {shown}");
     }
     assert!(!stage.run(&["inbox", "--here"]).worked().contains("Elsewhere"));
+    // Prose is broken between words, commands are whole.
+    let (_, narrow) = Pty::start(&stage, &["inbox"], 60, 60).finish();
+    let is_prose = |line: &&str| !line.starts_with("      ") && !line.contains("backstitch");
+    assert!(narrow.lines().filter(is_prose).all(|line| line.chars().count() <= 60), "{narrow}");
     let lines = stage.run(&["inbox", "--json"]).worked();
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 3, "{lines:?}");
