@@ -79,5 +79,5 @@ pub(crate) fn lines(done: &CompactReport) -> Vec<String> {
     let (before, after) = (grouped(done.tokens_before), grouped(done.tokens_after));
     let first =
         format!("{answers}: requests show about {after} tokens of the conversation, instead of {before}");
-    std::iter::once(first).chain(done.summary.lines().map(|line| format!("  {line}"))).collect()
+    std::iter::once(first).chain(done.summary.lines().map(str::to_owned)).collect()
 }
