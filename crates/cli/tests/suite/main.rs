@@ -70,6 +70,7 @@ mod pty;
 mod queries;
 mod readable;
 mod real_work;
+mod recordings;
 mod remainders;
 mod replaced;
 mod repositories;
