@@ -127,8 +127,7 @@ class Day:
         first = terminal.page.row
         yield
         terminal.ready(prompt)
-        lines = terminal.page.text(first).splitlines()[:terminal.page.row - first]
-        self.transcripts[name] = "\n".join(lines) + "\n"
+        self.transcripts[name] = terminal.page.text(first, terminal.page.row) + "\n"
 
     def say(self, text, prompt, wait=None):
         self.terminal.type(text, prompt)
@@ -240,7 +239,7 @@ def play(terminal):
 
 def form(text):
     """A transcript without ids, times, sizes and the widths of columns."""
-    for pattern, word in [(r"\b[0-9a-f]{12}\b", "ID"), (r"\d{4}-\d\d-\d\d(T[\d:.]+Z)?", "DATE"), (r"\b(now|(\d+(\.\d+)? (ms|s|min)( ago)?))\b", "TIME"),
+    for pattern, word in [(r"\b[0-9a-f]{12,16}\b", "ID"), (r"\d{4}-\d\d-\d\d(T[\d:.]+Z)?", "DATE"), (r"\b(now|(\d+(\.\d+)? (ms|s|min)( ago)?))\b", "TIME"),
                           (r"rescue:\d+", "rescue:N"), (r"\d+ %|\d+\.\d+|\d[\d,]{2,}", "N"), (r"[ \n]+", " ")]:
         text = re.sub(pattern, word, text)
     return text.strip()

@@ -32,7 +32,7 @@ class Page:
     def __init__(self, columns, rows):
         self.columns, self.rows = columns, rows
         self.lines, self.row, self.column, self.style, self.top = [[]], 0, 0, PLAIN, 0
-        self.changed = set()
+        self.changed, self.continued = set(), set()
 
     def feed(self, text):
         """Applies output, and returns how often the position of the cursor was asked for."""
@@ -66,6 +66,7 @@ class Page:
             if self.column == self.columns:
                 self.column = 0
                 self.down(1)
+                self.continued.add(self.row)
             line = self.lines[self.row]
             line.extend([(" ", PLAIN)] * (self.column + 1 - len(line)))
             line[self.column] = (letter, self.style)
@@ -114,10 +115,14 @@ class Page:
             elif value != 39:
                 sys.exit(f"docs/record: the terminal has no style {value}")
 
-    def text(self, first=0):
-        """The lines from one on, without spaces at their ends."""
-        lines = ["".join(letter for letter, _ in line).rstrip() for line in self.lines[first:]]
-        return "\n".join(lines).rstrip()
+    def text(self, first=0, end=None):
+        """The rows from one on, as lines without spaces at their ends. Rows that the terminal broke are one line."""
+        text = ""
+        for row, cells in enumerate(self.lines[first:end], first):
+            if row not in self.continued:
+                text = text.rstrip(" ") + "\n" * (row > first)
+            text += "".join(letter for letter, _ in cells)
+        return text.rstrip()
 
 
 def make_home():
