@@ -34,15 +34,18 @@ assets! {
     "icon.svg", "image/svg+xml";
     "app.js", SCRIPT;
     "lib/api.js", SCRIPT;
+    "lib/budget.js", SCRIPT;
     "lib/dom.js", SCRIPT;
     "lib/format.js", SCRIPT;
     "lib/keys.js", SCRIPT;
+    "lib/lines.js", SCRIPT;
     "lib/text.js", SCRIPT;
     "lib/virtual.js", SCRIPT;
     "views/call.js", SCRIPT;
     "views/changes.js", SCRIPT;
     "views/decide.js", SCRIPT;
     "views/files.js", SCRIPT;
+    "views/find.js", SCRIPT;
     "views/graph.js", SCRIPT;
     "views/overview.js", SCRIPT;
     "views/query.js", SCRIPT;

@@ -29,6 +29,7 @@ export const money = (micros) => (micros ? (micros / 1e6).toFixed(micros < 1e4 ?
 
 export function duration(millis) {
   if (millis === null || millis === undefined || Number.isNaN(millis)) return "–";
+  if (millis === 0) return "0 ms";
   if (millis < 1) return `${Math.round(millis * 1000)} µs`;
   if (millis < 1000) return `${Math.round(millis)} ms`;
   if (millis < 60000) return `${(millis / 1000).toFixed(1)} s`;

@@ -4,20 +4,21 @@ import { h, button } from "./dom.js";
 import { visible, json, bytes } from "./format.js";
 
 const PIECE = 20000;
+const PROSE = 6000;
 
 /** A text in its own box; of a long one the beginning, and a button for more. */
-export function text(value, { label = "Text", wrap = true } = {}) {
+export function text(value, { label = "Text", wrap = true, prose = false } = {}) {
   const whole = String(value ?? "");
-  const pre = h(`pre.text${wrap ? ".wrap" : ""}`, { tabindex: "0", role: "region", "aria-label": label });
+  const pre = prose ? h("div.prose") : h(`pre.text${wrap ? ".wrap" : ""}`, { tabindex: "0", role: "region", "aria-label": label });
   let shown = 0;
-  const more = button("", () => extend());
-  const extend = () => {
-    pre.append(visible(whole.slice(shown, shown + PIECE)));
-    shown += PIECE;
+  const more = button("", () => extend(PIECE));
+  const extend = (piece) => {
+    pre.append(visible(whole.slice(shown, shown + piece)));
+    shown += piece;
     more.textContent = `Show more (${bytes(whole.length - shown)} left)`;
     more.hidden = shown >= whole.length;
   };
-  extend();
+  extend(prose ? PROSE : PIECE);
   return h("div.long", pre, more);
 }
 

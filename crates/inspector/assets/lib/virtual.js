@@ -1,21 +1,26 @@
-// A list of any length, of which only the rows in sight exist as elements. Rows have one height and are loaded in pages on demand.
+// A list of any length, of which only the rows in sight exist as elements. Rows have one height, are loaded in pages on demand, and
+// pages that are far away are forgotten.
 
-import { h, show } from "./dom.js";
+import { h } from "./dom.js";
 
 const PAGE = 200;
+const KEPT = 25;
+let lists = 0;
 
 export class VirtualList {
   /**
    * `load(from, count)` resolves to rows from an index on; `draw(row, index)` returns the content of a row; `select(row, index)` is
-   * called when a row is chosen.
+   * called when a row is chosen; `forget(rows)` when a page is dropped.
    */
-  constructor({ label, height, load, draw, select }) {
-    Object.assign(this, { height, load, draw, select });
+  constructor({ label, height, load, draw, select, forget }) {
+    Object.assign(this, { height, load, draw, select, forget });
+    this.name = `list-${lists += 1}`;
     this.total = 0;
     this.active = -1;
     this.pages = new Map();
+    this.drawn = new Map();
     // Rows may be drawn anew between the press and the release of a button, so the press counts. Screen readers only click.
-    this.body = h("div.virtual-body", { onmousedown: (event) => { if (event.button === 0) this.click(event); },
+    this.body = h("div.virtual-body", { role: "presentation", onmousedown: (event) => { if (event.button === 0) this.click(event); },
       onclick: (event) => { if (event.detail === 0) this.click(event); } });
     this.element = h("div.virtual", { role: "listbox", tabindex: "0", "aria-label": label, onscroll: () => this.request(),
       onkeydown: (event) => this.key(event) }, this.body);
@@ -31,8 +36,16 @@ export class VirtualList {
 
   /** Forgets what is loaded. */
   reset(total) {
+    for (const rows of this.pages.values()) if (rows instanceof Array) this.forget?.(rows);
     this.pages.clear();
     this.total = total;
+    this.redraw();
+  }
+
+  /** Draws the rows in sight anew. */
+  redraw() {
+    for (const { element } of this.drawn.values()) element.remove();
+    this.drawn.clear();
     this.render();
   }
 
@@ -40,35 +53,62 @@ export class VirtualList {
     const page = Math.floor(index / PAGE);
     const rows = this.pages.get(page);
     if (rows === undefined) {
+      // Pages that are only passed by are not loaded.
+      if (this.isFast) { this.settle ??= setTimeout(() => { this.settle = null; this.isFast = false; this.render(); }, 90); return null; }
       const pending = this.load(page * PAGE, PAGE).then((loaded) => {
-        if (this.pages.get(page) === pending) { this.pages.set(page, loaded); this.render(); }
-      }, (error) => { if (this.pages.get(page) === pending) this.pages.set(page, [{ error: error.message }]); this.render(); });
+        if (this.pages.get(page) !== pending) return;
+        this.pages.set(page, loaded);
+        this.trim(page);
+        this.redraw();
+      }, (error) => { if (this.pages.get(page) === pending) this.pages.set(page, [{ error: error.message }]); this.redraw(); });
       this.pages.set(page, pending);
       return null;
     }
     return rows instanceof Array ? rows[index % PAGE] ?? null : null;
   }
 
+  trim(near) {
+    const far = [...this.pages.keys()].sort((a, b) => Math.abs(b - near) - Math.abs(a - near));
+    for (const page of far.slice(0, Math.max(0, far.length - KEPT))) {
+      const rows = this.pages.get(page);
+      this.pages.delete(page);
+      if (rows instanceof Array) this.forget?.(rows);
+    }
+  }
+
   request() {
+    this.isFast = Math.abs(this.element.scrollTop - (this.seen ?? 0)) > this.element.clientHeight * 3;
+    this.seen = this.element.scrollTop;
+    if (this.isFast) { clearTimeout(this.settle); this.settle = null; }
     if (this.frame) return;
     this.frame = requestAnimationFrame(() => { this.frame = null; this.render(); });
   }
 
+  create(index, row) {
+    return h("div.virtual-row", {
+      role: "option", id: `${this.name}-${index}`, top: index * this.height, height_px: this.height, "aria-setsize": this.total, "aria-posinset": index + 1,
+    }, row ? (row.error ? h("span.error", row.error) : this.draw(row, index)) : h("span.quiet", "…"));
+  }
+
+  /** Makes the rows in sight, and keeps those that are there already. */
   render() {
     const { scrollTop, clientHeight } = this.element;
     this.body.style.height = `${this.total * this.height}px`;
     const first = Math.max(0, Math.floor(scrollTop / this.height) - 6);
     const last = Math.min(this.total, Math.ceil((scrollTop + clientHeight) / this.height) + 6);
-    const rows = [];
+    for (const [index, { element }] of this.drawn) if (index < first || index >= last) { element.remove(); this.drawn.delete(index); }
     for (let index = first; index < last; index += 1) {
       const row = this.row(index);
-      rows.push(h("div.virtual-row", {
-        role: "option", id: `row-${index}`, top: index * this.height, height_px: this.height, "aria-selected": String(index === this.active),
-        "aria-setsize": this.total, "aria-posinset": index + 1,
-      }, row ? (row.error ? h("span.error", row.error) : this.draw(row, index)) : h("span.quiet", "…")));
+      const known = this.drawn.get(index);
+      let element = known?.element;
+      if (!known || known.row !== row) {
+        element = this.create(index, row);
+        if (known) known.element.replaceWith(element); else this.body.append(element);
+        this.drawn.set(index, { row, element });
+      }
+      element.setAttribute("aria-selected", String(index === this.active));
     }
-    show(this.body, rows);
-    if (this.active >= first && this.active < last) this.element.setAttribute("aria-activedescendant", `row-${this.active}`);
+    if (this.active >= first && this.active < last) this.element.setAttribute("aria-activedescendant", `${this.name}-${this.active}`);
     else this.element.removeAttribute("aria-activedescendant");
   }
 
@@ -79,13 +119,15 @@ export class VirtualList {
     const { scrollTop, clientHeight } = this.element;
     if (top < scrollTop) this.element.scrollTop = top;
     else if (top + this.height > scrollTop + clientHeight) this.element.scrollTop = top + this.height - clientHeight;
+    this.seen = this.element.scrollTop;
+    this.isFast = false;
     this.render();
   }
 
   choose(index) {
     if (index < 0 || index >= this.total) return;
     this.reveal(index);
-    this.select(this.row(index), index);
+    this.select?.(this.row(index), index);
   }
 
   click(event) {
@@ -96,10 +138,13 @@ export class VirtualList {
 
   move(step) { this.choose(Math.max(0, Math.min(this.total - 1, this.active + step))); }
 
+  /** The address that the active row opens. */
+  href() { return this.drawn.get(this.active)?.element.querySelector("[data-href]")?.dataset.href; }
+
   key(event) {
     const rows = Math.max(1, Math.floor(this.element.clientHeight / this.height) - 1);
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: rows, PageUp: -rows, Home: -this.total, End: this.total };
-    const href = event.key === "Enter" && document.querySelector(`#row-${this.active} [data-href]`)?.dataset.href;
+    const href = event.key === "Enter" && this.href();
     if (href) { event.stopPropagation(); location.hash = href; return; }
     if (!(event.key in steps) || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();

@@ -6,18 +6,29 @@ import { bind } from "../lib/keys.js";
 import { duration, moment, number, short, visible } from "../lib/format.js";
 import { files, text, value } from "../lib/text.js";
 
-const tree = (root) => (root ? h("code", String(root.tree ?? root.id ?? JSON.stringify(root)).slice(0, 16)) : "–");
+const tree = (root) => (root ? h("code.digest", String(root.tree ?? JSON.stringify(root))) : "–");
+
+/** The digests of the files before the last attempt and after it, from the records that start and end it. */
+async function rootsOf(id, report, signal) {
+  const attempt = report.attempts.at(-1);
+  if (!attempt) return null;
+  const page = await get(`/sessions/${id}/records`, { from: attempt.position, kind: ["call_started", "call_finished"], all: true, limit: 1000 }, signal).catch(() => null);
+  const mine = (page?.lines ?? []).filter((row) => row.data.call_id === report.call);
+  return { before: mine.find((row) => row.kind === "call_started")?.data.root, after: mine.find((row) => row.kind === "call_finished")?.data.root };
+}
 
 export async function call(main, { parts, signal, go, title }) {
   const [, id, , name] = parts;
   const report = await get(`/sessions/${id}/calls/${name}`, { diff: true }, signal);
   title(`${report.name} ${report.status}`);
-  const row = await get(`/sessions/${id}/calls`, { last: true, limit: 1000 }, signal).then((page) => page.calls.find((each) => each.call === report.call), () => null);
+  const roots = await rootsOf(id, report, signal);
   const attempts = h("table.list", h("thead", h("tr", ["Attempt", "Record", "Started", "Ended", "Outcome", "Took", "Rescue"].map((each) => h("th", { scope: "col" }, each)))),
     h("tbody", report.attempts.map((attempt) => h(`tr${attempt.visible ? "" : ".gone"}`, h("td.num", attempt.attempt), h("td", h("a", { href: `#/session/${id}?at=${attempt.position + 1}` }, attempt.position)), h("td", moment(attempt.started_at)), h("td", moment(attempt.finished_at)),
       h("td", attempt.outcome ?? "not recorded"), h("td.num", attempt.elapsed_micros === null ? "–" : duration(attempt.elapsed_micros / 1000)), h("td", attempt.rescue ? h("a", { href: `#/session/${id}?at=rescue:${attempt.position}&tab=files` }, "files as it left them") : "–")))));
-  const proof = row && (row.root_before || row.root_after) ? h("section", h("h2", "Files before and after"), h("p", "Before ", tree(row.root_before), " after ", tree(row.root_after), ". ",
-    report.rolled_back ? (JSON.stringify(row.root_after ?? row.root_before) === JSON.stringify(row.root_before) ? h("strong", "The attempt failed, and the files are the ones of before: the digests are equal.") : "The attempt failed; its changes were undone.") : JSON.stringify(row.root_before) === JSON.stringify(row.root_after) ? "It changed no file." : null)) : null;
+  const equal = JSON.stringify(roots?.before) === JSON.stringify(roots?.after ?? roots?.before);
+  const proof = roots?.before ? h("section", h("h2", report.rolled_back ? "Proof of the rollback" : "Files before and after"),
+    h("table.roots", h("tbody", h("tr", h("th", { scope: "row" }, "before"), h("td", tree(roots.before))), h("tr", h("th", { scope: "row" }, "after"), h("td", tree(roots.after ?? roots.before))))),
+    h("p", report.rolled_back ? (equal ? h("strong", "The call failed, and its files are those of before: the digests are equal.") : "The call failed; what it had changed was undone.") : equal ? "It changed no file." : "It changed files: the digests differ.")) : null;
   show(main, h("div.pad", h("p", h("a", { href: `#/session/${id}` }, `← session ${short(id)}`)),
     h("h1", h("code", visible(report.name)), " ", h(`span.tag.${report.status === "ok" ? "completed" : report.status === "failed" ? "failed" : "paused"}`, report.status), report.visible ? null : h("span.tag", "before a rewind"), report.rolled_back ? h("span.tag.failed", "rolled back") : null),
     h("p.facts", `turn ${report.turn} · effect ${report.effect ?? "unknown"} · asked at ${moment(report.asked_at)}`, report.request ? ` · by ${visible(report.request.provider)} ${visible(report.request.model)}` : "",

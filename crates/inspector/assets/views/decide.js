@@ -3,31 +3,20 @@
 import { h, show, button, notice, ask } from "../lib/dom.js";
 import { get, post } from "../lib/api.js";
 import { line, short, visible } from "../lib/format.js";
+import { unified } from "../lib/lines.js";
 import { value, text, diff } from "../lib/text.js";
 
-/** What the arguments of a file tool would change, as far as they say it. */
-function proposal({ name, arguments: given }) {
+/** What the arguments of a file tool would change, as far as they say it: against the file as it is now, if there is one. */
+async function proposal(session, { name, arguments: given }) {
   if (!given || typeof given !== "object") return null;
   if (typeof given.command === "string") return text(given.command, { label: "Command" });
-  if (typeof given.old === "string" && typeof given.new === "string") {
-    const lines = [...given.old.split("\n").map((each) => `-${each}`), ...given.new.split("\n").map((each) => `+${each}`)];
-    return diff(lines.join("\n"), `Change of ${visible(given.path ?? name)}`);
-  }
-  if (typeof given.text === "string" && given.path) return diff(given.text.split("\n").map((each) => `+${each}`).join("\n"), `New text of ${visible(given.path)}`);
-  return null;
+  if (typeof given.old === "string" && typeof given.new === "string") return diff(unified(given.old, given.new), `Change of ${visible(given.path ?? name)}`);
+  if (typeof given.text !== "string" || typeof given.path !== "string") return null;
+  const now = await get(`/sessions/${session}/file`, { path: given.path, at: "head" }).then((file) => file.text, () => null);
+  return [h("p.quiet", now === null ? "A new file: " : "Changes the file ", h("code", visible(given.path))), diff(unified(now ?? "", given.text), `New text of ${visible(given.path)}`)];
 }
 
 const hasMore = (given) => typeof given !== "object" || Object.keys(given).some((name) => !["command", "path", "text", "old", "new"].includes(name));
-
-async function current(session, pending) {
-  // The file as it is now, so that a person sees what a new text would replace.
-  const given = pending.arguments;
-  if (typeof given?.path !== "string" || typeof given.text !== "string") return null;
-  try {
-    const file = await get(`/sessions/${session}/file`, { path: given.path, at: "head" });
-    return file.text === null ? null : h("details", h("summary", "The file as it is now"), text(file.text, { label: "Current file" }));
-  } catch { return null; }
-}
 
 /** Draws one decision. `done` is called after it was made. */
 export function decision(owner, pending, server, done) {
@@ -64,13 +53,13 @@ export function decision(owner, pending, server, done) {
           ? [act("Keep the files", () => post(`/sessions/${session}/resume`, { files: "keep" })), act("Restore the files", () => post(`/sessions/${session}/resume`, { files: "restore" }), "danger")]
           : [act("Continue", () => post(`/sessions/${session}/resume`, {}), "primary")];
   const place = h("div");
-  current(session, pending).then((content) => content && show(place, content));
+  proposal(session, pending).then((content) => content && show(place, content));
   return h("article.decision", { "aria-label": `Decision: ${pending.reason}` },
     h("p", h("span.tag.paused", pending.reason.replace("_", " ")), " ", pending.name ? h("code", visible(pending.name)) : null, " ",
       owner.session ? h("a", { href: `#/session/${session}` }, line(owner.mission, 80) || short(session)) : null,
       pending.call ? [" ", h("a.quiet", { href: `#/session/${pending.session}/call/${pending.call}` }, "call page")] : null),
     pending.detail ? h("p", visible(pending.detail)) : null,
-    proposal(pending), place,
+    place,
     // Whatever the picture above does not show, such as rights that a command needs, is shown without a click.
     pending.arguments ? h("details", { open: hasMore(pending.arguments) }, h("summary", "Arguments"), value(pending.arguments, "Arguments")) : null,
     pending.files?.length ? h("p", "Files: ", pending.files.map((path) => [h("code", visible(path)), " "])) : null,

@@ -7,6 +7,11 @@ const OPENS = { request_started: "request", call_started: "call", paused: "pause
 const CLOSES = { request_finished: "request", request_failed: "request", call_finished: "call", resolved: "pause" };
 const QUIET = new Set(["budget_charged", "slice_changed", "resource_changed", "step_finished", "process_started", "turn_finished", "note", "workspace_observed"]);
 
+// Short words for the kinds that are seen most; others are shown by their names.
+const WORDS = { message_appended: "message", slice_changed: "state", request_started: "request", request_finished: "answered", request_failed: "attempt", call_started: "call", call_finished: "result",
+  budget_charged: "charge", evaluation_started: "evaluation", evaluation_finished: "evaluation", workspace_observed: "files", resource_changed: "resource", step_finished: "step", process_started: "process",
+  turn_finished: "turn", session_created: "session", session_stopped: "stop" };
+
 const keyOf = (row) => {
   const kind = OPENS[row.kind] ?? CLOSES[row.kind];
   if (kind === "call") return `call ${row.data.call_id}`;
@@ -14,9 +19,20 @@ const keyOf = (row) => {
   return kind ? `pause ${row.data.call_id ?? ""}` : null;
 };
 
+const BUCKET = 64;
+
 /** Where spans begin and end, as far as their records are loaded. */
 export class Lanes {
-  constructor() { this.spans = new Map(); this.rows = new Map(); }
+  constructor() { this.spans = new Map(); this.rows = new Map(); this.wide = 3; }
+
+  /** Drops rows that are no longer loaded, and the spans that lie within them. */
+  forget(rows) {
+    if (!rows.length) return;
+    const [first, last] = [rows[0].position, rows.at(-1).position];
+    for (const row of rows) this.rows.delete(row.position);
+    for (const [key, span] of this.spans) if ((span.from ?? span.to) >= first && (span.to ?? span.from) <= last) this.spans.delete(key);
+    this.sorted = null;
+  }
 
   add(rows) {
     for (const row of rows) {
@@ -25,7 +41,7 @@ export class Lanes {
       if (!key) continue;
       const span = this.spans.get(key) ?? { key, kind: key.split(" ")[0] };
       if (row.kind in OPENS) { span.from = Math.min(span.from ?? row.position, row.position); span.start = row.at; span.name = row.data.name ?? row.data.model; }
-      else { span.to = Math.max(span.to ?? row.position, row.position); span.end = row.at; span.failed = row.kind === "request_failed" || row.data.outcome === "failed"; }
+      else { span.to = Math.max(span.to ?? row.position, row.position); span.end = row.at; span.failed = row.kind === "request_failed" || row.data.outcome === "failed"; span.name ??= row.name; span.micros = row.data.elapsed_micros; }
       this.spans.set(key, span);
     }
     this.sorted = null;
@@ -35,9 +51,14 @@ export class Lanes {
   at(position) {
     if (!this.sorted) {
       this.sorted = [...this.spans.values()].filter((span) => span.from !== undefined).sort((a, b) => a.from - b.from);
+      this.buckets = new Map();
       const free = [];
       for (const span of this.sorted) {
-        const end = span.to ?? Infinity;
+        for (let bucket = Math.floor(span.from / BUCKET); bucket <= Math.floor((span.to ?? span.from) / BUCKET); bucket += 1) {
+          if (!this.buckets.has(bucket)) this.buckets.set(bucket, []);
+          this.buckets.get(bucket).push(span);
+        }
+        const end = span.to ?? span.from + 400; // an end that is not loaded does not keep the lane for ever
         if (span.kind === "request") span.lane = 0;
         else if (span.kind === "pause") span.lane = 1;
         else {
@@ -45,10 +66,11 @@ export class Lanes {
           if (lane < 0) lane = free.length;
           free[lane] = end;
           span.lane = 2 + Math.min(lane, 5);
+          this.wide = Math.max(this.wide, span.lane + 1);
         }
       }
     }
-    return this.sorted.filter((span) => span.from <= position && (span.to ?? span.from) >= position);
+    return (this.buckets.get(Math.floor(position / BUCKET)) ?? []).filter((span) => span.from <= position && (span.to ?? span.from) >= position);
   }
 }
 
@@ -61,7 +83,8 @@ function drawLanes(row, lanes) {
     return [svg("line", { x1: x, x2: x, y1: first ? 13 : 0, y2: last || span.to === undefined ? 13 : 26, class: `lane ${color}` }),
       (first || last) && svg("circle", { cx: x, cy: 13, r: 3.5, class: `dot ${color}` })];
   });
-  return svg("svg", { width: 76, height: 26, viewBox: "0 0 76 26", "aria-hidden": "true", class: "lanes" }, shapes);
+  const width = 4 + lanes.wide * 9;
+  return svg("svg", { width, height: 26, viewBox: `0 0 ${width} 26`, "aria-hidden": "true", class: "lanes" }, shapes);
 }
 
 function link(row, model) {
@@ -81,8 +104,8 @@ export function recordRow(row, lanes, model) {
   const href = link(row, model);
   return h(`div.record${row.visible ? "" : ".gone"}${QUIET.has(row.kind) ? ".dim" : ""}`, drawLanes(row, lanes),
     h("span.position", String(row.position)), h("time.quiet", { datetime: row.at }, clock(row.at)),
-    h(`span.kind.${row.kind}`, row.kind.replaceAll("_", " ")),
-    h(`span.words${href ? ".opens" : ""}`, { "data-href": href }, line(row.text, 200)),
+    h(`span.kind.${row.kind}`, { title: row.kind.replaceAll("_", " ") }, WORDS[row.kind] ?? row.kind.replaceAll("_", " ")),
+    h(`span.words${href ? ".opens" : ""}`, { "data-href": href }, row.kind === "slice_changed" ? line(row.data.slice, 80) : line(row.text, 200)),
     took > 0 ? h("span.num.quiet", duration(took)) : null,
     gap ? h("span.tag.paused", `nobody drove it for ${duration(gap)}`) : null,
     row.visible ? null : h("span.tag", `branch ${row.branch}`));

@@ -1,31 +1,35 @@
 // Requests to the model: a list, and a page for one that is rendered again from the journal and compared with what was sent.
 
-import { h, show, button } from "../lib/dom.js";
-import { all, get } from "../lib/api.js";
+import { h, show } from "../lib/dom.js";
+import { get } from "../lib/api.js";
 import { bind } from "../lib/keys.js";
+import { VirtualList } from "../lib/virtual.js";
 import { bytes, clock, duration, moment, money, number, plural, short, visible } from "../lib/format.js";
 import { text, value } from "../lib/text.js";
 
 const took = (row) => (row.finished_at ? Date.parse(row.finished_at) - Date.parse(row.started_at) : null);
 
+function requestRow(row) {
+  const { usage } = row;
+  return h("div.record.request", h("span.position", String(row.started.position)), h("time.quiet", { datetime: row.started_at }, clock(row.started_at)), h("span.num", `turn ${row.turn}`),
+    h("span.words.opens", { "data-href": `#/session/${row.started.session}/request/${row.started.position}` }, visible(`${row.provider} ${row.model}`)),
+    row.failures.length ? h("span.tag.failed", plural(row.failures.length, "failure")) : null, row.finished_at ? null : h("span.tag.paused", "open"),
+    h("span.num.tokens", `${number(usage?.input_tokens)} in`, usage?.cache_read_tokens ? h("span.quiet", ` (${number(usage.cache_read_tokens)} cached)`) : null, `, ${number(usage?.output_tokens)} out`),
+    h("span.num.cost", row.length ? bytes(row.length) : ""), h("span.num.quiet.took", duration(took(row))));
+}
+
 export async function requests(pane, { id, signal }) {
-  let rows = [];
-  let next = null;
-  const body = h("tbody");
-  const more = button("More requests", () => load());
-  const load = async () => {
-    const page = await get(`/sessions/${id}/requests`, { limit: 200, from: next }, signal);
-    rows = [...rows, ...page.requests];
-    next = page.next;
-    show(body, rows.map((row) => h("tr", h("td", { "data-label": "Record" }, h("a", { href: `#/session/${row.started.session}/request/${row.started.position}` }, `${row.started.position}`)), h("td.num", { "data-label": "Turn" }, row.turn), h("td", { "data-label": "Model" }, visible(`${row.provider} ${row.model}`)),
-      h("td", { "data-label": "Started" }, clock(row.started_at)), h("td.num", { "data-label": "Took" }, duration(took(row))), h("td.num", { "data-label": "In" }, number(row.usage?.input_tokens)), h("td.num", { "data-label": "Cached" }, number(row.usage?.cache_read_tokens ?? row.usage?.cached_tokens)), h("td.num", { "data-label": "Out" }, number(row.usage?.output_tokens)), h("td.num", { "data-label": "Money" }, money(row.usage?.money_micros)), h("td.num", { "data-label": "Size" }, bytes(row.length)),
-      h("td", { "data-label": "End" }, row.failures.length ? h("span.tag.failed", plural(row.failures.length, "failure")) : null, " ", row.finish ?? (row.finished_at ? "" : "open")))));
-    more.hidden = next === null;
-    show(count, plural(page.total ?? rows.length, "request"));
-  };
-  const count = h("p.quiet");
-  show(pane, h("h2", "Requests"), count, h("div.scroll", { tabindex: "0", role: "region", "aria-label": "Table of requests" }, h("table.list", h("thead", h("tr", ["Record", "Turn", "Model", "Started", "Took", "In", "Cached", "Out", "Money", "Size", "End"].map((name) => h("th", { scope: "col" }, name)))), body)), more);
-  await load();
+  const page = (from, limit) => get(`/sessions/${id}/requests`, { from, limit }, signal);
+  const first = await page(0, 200);
+  const list = new VirtualList({
+    label: "Requests", height: 30,
+    load: async (from, limit) => (from === 0 && first.requests.length === Math.min(limit, first.total) ? first : await page(from, limit)).requests,
+    draw: requestRow,
+    select: (row) => { if (row) location.hash = `#/session/${row.started.session}/request/${row.started.position}`; },
+  });
+  pane.classList.add("fill");
+  show(pane, h("h2", "Requests"), h("p.quiet", plural(first.total, "request"), ": what was sent to the model, by turn, with tokens, costs and time."), first.total ? list.element : null);
+  return () => list.setTotal(first.total);
 }
 
 function blocks(request) {
@@ -40,17 +44,24 @@ function blocks(request) {
 export async function request(main, { parts, signal, go, title }) {
   const [, id, , position] = parts;
   title(`Request ${position}`);
-  const [report, rows] = await Promise.all([get(`/sessions/${id}/requests/${position}`, {}, signal), all(`/sessions/${id}/requests`, "requests", {}, 20000, signal)]);
-  const row = rows.find((each) => String(each.started.position) === position);
-  const form = (name, each) => h("tr", h("th", { scope: "row" }, name), h("td", h("code", each.digest ?? "–")), h("td.num", bytes(each.length)), h("td", each.renderer ?? "–"));
+  const [report, page] = await Promise.all([get(`/sessions/${id}/requests/${position}`, {}, signal),
+    get(`/sessions/${id}/records`, { from: position, kind: ["request_started", "request_finished", "request_failed", "budget_charged"], all: true, limit: 200 }, signal)]);
+  const mine = page.lines.filter((row) => row.data.evaluation_id === report.evaluation && row.data.turn === report.turn);
+  const [start, end] = [mine.find((row) => row.kind === "request_started"), mine.find((row) => row.kind === "request_finished")];
+  const failures = mine.filter((row) => row.kind === "request_failed");
+  const charged = end && page.lines.find((row) => row.kind === "budget_charged" && row.position > end.position && row.position <= end.position + 3);
+  const usage = { ...end?.data.usage, money_micros: charged?.data.amounts.money_micros };
+  const form = (name, each) => h("tr", h("th", { scope: "row" }, name), h("td", h("code.digest", each.digest ?? "–")), h("td.num", bytes(each.length)), h("td", each.renderer ?? "–"));
   const left = report.left_out ?? report.omitted;
   show(main, h("div.pad", h("p", h("a", { href: `#/session/${id}?tab=requests` }, `← session ${short(id)}`)),
     h("h1", `Request of turn ${report.turn}`, " ", h(`span.tag.${report.agrees ? "completed" : "failed"}`, report.agrees ? "as recorded" : "differs")),
-    h("p.facts", `${visible(report.provider)} ${visible(report.model)}`, row ? ` · ${moment(row.started_at)} · took ${duration(took(row))} · ${number(row.usage?.input_tokens)} tokens in, ${number(row.usage?.output_tokens)} out · money ${money(row.usage?.money_micros)}` : ""),
+    h("p.facts", `${visible(report.provider)} ${visible(report.model)}`, start ? ` · ${moment(start.at)} · took ${end ? duration(Date.parse(end.at) - Date.parse(start.at)) : "–"} · ${end?.data.finish ?? "no end is recorded"}` : ""),
+    h("div.tiles", Object.entries({ "Tokens in": usage.input_tokens, "Read from the cache": usage.cache_read_tokens, "Written to the cache": usage.cache_write_tokens, "Tokens out": usage.output_tokens, Reasoning: usage.reasoning_tokens })
+      .filter(([name, count]) => count || /^Tokens/.test(name)).map(([name, count]) => h("div.tile", h("span.quiet", name), h("strong", number(count)))), h("div.tile", h("span.quiet", "Money"), h("strong", money(usage.money_micros)))),
     h("p", visible(report.verdict), report.redacted ? " Records that it depends on were redacted since." : ""),
-    h("table.list", h("thead", h("tr", ["", "Digest", "Length", "Renderer"].map((name) => h("th", { scope: "col" }, name || "Form")))), h("tbody", form("sent", report.recorded), form("rendered now", report.rendered))),
+    h("div.scroll", { tabindex: "0", role: "region", "aria-label": "Digests" }, h("table.list", h("thead", h("tr", ["", "Digest", "Length", "Renderer"].map((name) => h("th", { scope: "col" }, name || "Form")))), h("tbody", form("sent", report.recorded), form("rendered now", report.rendered)))),
     left ? h("section", h("h2", "Left out by compression"), value(left, "Left out")) : null,
-    row?.failures.length ? h("section", h("h2", "Failed attempts"), h("ul", row.failures.map((each) => h("li", `${moment(each.at)} ${visible(each.kind)}: ${visible(each.message)}`)))) : null,
+    failures.length ? h("section", h("h2", "Failed attempts"), h("ul", failures.map((each) => h("li", `${moment(each.at)} ${visible(each.data.kind)}: ${visible(each.data.message ?? "")}`)))) : null,
     h("section", h("h2", "The request"), report.request ? blocks(report.request) : h("p.quiet", "This policy sends no requests.")),
     report.request ? h("details", h("summary", "All of it as JSON"), text(JSON.stringify(report.request, null, 2), { label: "Request as JSON" })) : null));
   bind([["u", "Back to the session", () => go(`/session/${id}?tab=requests`)]]);

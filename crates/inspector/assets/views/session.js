@@ -8,6 +8,8 @@ import { VirtualList } from "../lib/virtual.js";
 import { ago, line, money, number, plural, short, visible } from "../lib/format.js";
 import { badge } from "./sessions.js";
 import { decision } from "./decide.js";
+import { Find } from "./find.js";
+import { budgets, gauges } from "../lib/budget.js";
 import { recordRow, Lanes } from "./records.js";
 import { waterfall } from "./waterfall.js";
 import { transcript } from "./transcript.js";
@@ -46,29 +48,44 @@ export async function session(main, context) {
     },
     draw: (row) => recordRow(row, lanes, model),
     select: (row, index) => select(String(index + 1)),
+    forget: (rows) => lanes.forget(rows),
   });
+  const find = new Find(id, signal, (position) => { list.reveal(position); select(String(position + 1)); });
   const header = h("header.session");
   const pending = h("section.waiting", { "aria-label": "Waiting for a person" });
   const tabs = h("div.tabs", { role: "tablist", "aria-label": "Panes" });
   const pane = h("section.pane", { role: "tabpanel", id: "pane", tabindex: "0" });
   const place = h("p.place", { role: "status" });
+  const budget = h("div");
+  let limits = null;
+  const loadBudget = () => budgets(id, signal).then(([found]) => { limits = found ?? null; show(budget, limits ? gauges(limits) : null); });
 
   let stopPane = null;
   const openPane = async () => {
     stopPane?.abort();
-    stopPane = new AbortController();
-    signal.addEventListener("abort", () => stopPane.abort(), { once: true });
+    const stop = stopPane = new AbortController();
+    signal.addEventListener("abort", () => stop.abort(), { once: true });
     for (const tab of tabs.children) {
       const here = tab.id === `tab-${model.tab}`;
       tab.setAttribute("aria-selected", String(here));
       tab.tabIndex = here ? 0 : -1;
     }
     pane.setAttribute("aria-labelledby", `tab-${model.tab}`);
-    const stop = stopPane;
-    show(pane, h("p.quiet", "Loading …"));
-    try { await TABS[model.tab][1](pane, { ...model, signal: stop.signal, reload }); } catch (error) {
-      if (!stop.signal.aborted) show(pane, h("p.error", { role: "alert" }, error.message));
+    // What is there stays until its successor is ready, so that moving through records does not flicker.
+    const body = h("div.pane-body");
+    body.scrollerWidth = pane.clientWidth;
+    pane.setAttribute("aria-busy", "true");
+    const slow = setTimeout(() => { if (!stop.signal.aborted) show(pane, h("p.quiet", "Loading …")); }, 400);
+    let after = null;
+    try { after = await TABS[model.tab][1](body, { ...model, signal: stop.signal, reload, scroller: pane }); } catch (error) {
+      show(body, h("p.error", { role: "alert" }, error.message));
     }
+    clearTimeout(slow);
+    if (stop.signal.aborted) return;
+    show(pane, body);
+    pane.removeAttribute("aria-busy");
+    pane.scrollTop = 0;
+    after?.();
   };
   const names = Object.keys(TABS);
   const stepTab = (event) => {
@@ -80,30 +97,36 @@ export async function session(main, context) {
   };
   show(tabs, names.map((name) => h("button.tab", { type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "pane", onclick: () => { model.tab = name; moved(); }, onkeydown: stepTab }, TABS[name][0])));
   const nextTab = (step) => { model.tab = names[(names.indexOf(model.tab) + step + names.length) % names.length]; moved(); };
-  const moved = () => { history.replaceState(null, "", `#${address()}`); drawPlace(); openPane(); };
-  const select = (at) => { model.at = at; moved(); };
-  const drawPlace = () => show(place, model.at === null ? "Newest record, live" : [`Point ${model.at} of ${number(model.head)} `, button("Back to the newest", () => { select(null); list.reveal(model.head - 1); })]);
+  const moved = () => { clearTimeout(settling); history.replaceState(null, "", `#${address()}`); drawPlace(); openPane(); };
+  // Who holds a key down passes many records; the pane follows where it stops.
+  let settling = null;
+  const select = (at) => { model.at = at; drawPlace(); clearTimeout(settling); settling = setTimeout(moved, 70); };
+  const drawPlace = () => show(place, model.at === null ? h("span.where", "Newest record, live") : [h("span.where", `Point ${model.at} of ${number(model.head)}`), button("Back to the newest", () => { select(null); list.reveal(model.head - 1); })]);
   const drawHeader = () => {
     const status = overview.status?.status ?? overview.status;
-    show(header, h("h1", line(overview.mission, 200) || "(no message)"),
-      h("p.facts", badge(status), " ", overview.reason ? h("span", `waits: ${overview.reason} `) : null, h("span", `${visible(overview.agent ?? "no agent name")} · `),
+    show(header, h("div.title", h("h1", line(overview.mission, 200) || "(no message)"), badge(status)),
+      h("p.facts", overview.reason ? h("span", `waits: ${overview.reason} `) : null, h("span", `${visible(overview.agent ?? "no agent name")} · `),
         h("span.path", visible(overview.workspace ?? "no directory")), h("span", ` · ${plural(overview.turns, "turn")} · ${plural(overview.calls, "call")} · money ${money(overview.spent.money_micros)} · changed ${ago(overview.updated_at)} · `),
         h("code", id), overview.parent ? [" · ", h("a", { href: `#/session/${overview.parent}` }, `${overview.origin} of ${short(overview.parent)}`)] : null),
-      overview.failure ? h("p.error", visible(overview.failure.message ?? JSON.stringify(overview.failure))) : null,
+      budget,
+      overview.failure ? h("p.error", visible([overview.failure.kind?.replaceAll("_", " "), overview.failure.message].filter(Boolean).join(": ") || JSON.stringify(overview.failure))) : null,
       overview.rights?.length ? h("details", h("summary", "What its agent may do"), h("ul", overview.rights.map((right) => h("li", visible(right))))) : null);
+    show(budget, limits ? gauges(limits) : null);
     show(pending, overview.decisions.map((each) => decision(id, each, server, reload)));
   };
   const reload = async () => {
     overview = await get(`/sessions/${id}`, {}, signal);
     model.overview = overview;
     drawHeader();
+    if (limits) await loadBudget();
   };
   let due = null;
   const soon = () => { due ??= setTimeout(() => { due = null; reload().catch(() => {}); }, 300); };
 
-  show(main, header, pending, h("div.split", h("section.records", { "aria-label": "Timeline" }, place, list.element), h("section.panes", { "aria-label": "Details" }, tabs, pane)));
+  show(main, header, pending, h("div.split", h("section.records", { "aria-label": "Records" }, h("div.place-bar", place, find.element), list.element), h("section.panes", { "aria-label": "Details" }, tabs, pane)));
   model.reload = reload;
   drawHeader();
+  loadBudget().catch(() => {});
   drawPlace();
   list.setTotal(model.head);
   list.reveal(model.at === null || Number.isNaN(Number(model.at)) ? model.head - 1 : Number(model.at) - 1);
@@ -112,8 +135,9 @@ export async function session(main, context) {
     ["j", "Next record", () => list.move(1)], ["k", "Previous record", () => list.move(-1)],
     ["h", "Pane to the left", () => nextTab(-1)], ["l", "Pane to the right", () => nextTab(1)],
     ["e", "Newest record, live", () => { select(null); list.reveal(model.head - 1); }],
-    ["Enter", "Open the call or request of the record", () => { const href = document.querySelector(`#row-${list.active} [data-href]`)?.dataset.href; if (href) location.hash = href; }],
-    ["/", "Search all sessions", () => { go("/"); setTimeout(() => document.getElementById("search")?.focus(), 300); }],
+    ["Enter", "Open the call or request of the record", () => { const href = list.href(); if (href) location.hash = href; }],
+    ["/", "Find in this session", () => find.focus()], ["n", "Next place found", () => find.step(1)], ["N", "Place found before", () => find.step(-1)],
+    ["u", "All sessions", () => go("/")],
     ...names.map((name, index) => [String(index + 1), TABS[name][0], () => { model.tab = name; moved(); }]),
   ]);
   follow(id, model.head, {
@@ -130,7 +154,7 @@ export async function session(main, context) {
     end: (end) => { if (end.reason === "removed") notice("The session was removed."); },
     state: (word) => { place.dataset.stream = word; },
   }, signal);
-  signal.addEventListener("abort", () => clearTimeout(due));
+  signal.addEventListener("abort", () => { clearTimeout(due); clearTimeout(settling); });
   return (next) => {
     if (next.parts[0] !== "session" || next.parts.length !== 2 || next.parts[1] !== parts[1]) return false;
     model.at = next.query.get("at");

@@ -1,61 +1,68 @@
-// The working state at the selected point, by slice, and what differs from another point.
+// The working state at the selected point, by slice, with the record that wrote each item, and what differs from another point.
 
 import { h, show, button } from "../lib/dom.js";
 import { all, get } from "../lib/api.js";
-import { number, plural, visible } from "../lib/format.js";
+import { VirtualList } from "../lib/virtual.js";
+import { json, line, number, plural, visible } from "../lib/format.js";
 import { value } from "../lib/text.js";
 
-async function items(id, at, slice, signal) {
-  return all(`/sessions/${id}/state`, "items", { at, slice }, 2000, signal);
-}
+const MOST = 1000;
 
-/** The position of the latest record that changed a slice before a point. */
-async function lastWriter(id, slice, at, signal) {
-  const page = await get(`/sessions/${id}/records`, { kind: "slice_changed", all: true, limit: 1000, ...(at === null || Number.isNaN(Number(at)) ? { last: true } : { before: at }) }, signal);
-  const limit = at === null || Number.isNaN(Number(at)) ? Infinity : Number(at);
-  return page.lines.filter((row) => row.data.slice === slice && row.position < limit && row.visible).at(-1) ?? null;
-}
+const items = (id, at, slice, signal) => all(`/sessions/${id}/state`, "items", { at, slice }, MOST, signal);
 
-async function writerLine(id, slice, at, signal) {
-  const record = await lastWriter(id, slice, at, signal).catch(() => null);
-  if (!record) return h("p.quiet", "No record of this session itself wrote it.");
-  const before = await get(`/sessions/${id}/records`, { from: Math.max(0, record.position - 200), limit: 201, all: true }, signal);
-  const open = new Map();
-  for (const row of before.lines) {
-    if (row.position > record.position) break;
-    if (row.kind === "call_started") open.set(row.data.call_id, row);
-    if (row.kind === "call_finished") open.delete(row.data.call_id);
-  }
-  const call = [...open.values()].at(-1);
-  return h("p", "Last written by ", h("a", { href: `#/session/${id}?at=${record.position + 1}&tab=state` }, `record ${record.position}`),
-    call ? [", within the call ", h("a", { href: `#/session/${id}/call/${call.data.call_id}` }, h("code", visible(call.data.name)))] : null, ".");
+/** A link to the record that wrote something, and to its call. */
+function writer(by, id) {
+  if (!by) return h("span.quiet", "not known");
+  const session = by.session ?? id;
+  return [h("a", { href: `#/session/${session}?at=${Number(by.position) + 1}&tab=state` }, `record ${by.position}`), by.call ? [" · ", h("a", { href: `#/session/${session}/call/${by.call}` }, h("code", visible(by.tool ?? by.name ?? "call")))] : null];
 }
 
 export async function state(pane, { id, at, point, signal }) {
   const page = await get(`/sessions/${id}/state`, { at: point() }, signal);
-  const content = h("div");
+  const content = h("div.state");
   const other = h("input", { id: "other", value: "start", size: 12 });
-  const open = async (slice) => {
-    show(content, h("p.quiet", "Loading …"));
-    const list = await items(id, point(), slice, signal);
-    show(content, h("h3", h("code", visible(slice))), await writerLine(id, slice, at, signal), list.length ? value(list, `Items of ${visible(slice)}`) : h("p.quiet", "Empty."));
+  const buttons = page.slices.map((slice) => button(`${visible(slice.name)} (${number(slice.count)})`, () => failing(() => open(slice.name, slice.count)), { "data-slice": slice.name, "aria-pressed": "false" }));
+  const press = (name) => { for (const each of buttons) each.setAttribute("aria-pressed", String(each.dataset.slice === name)); };
+  const open = async (slice, count) => {
+    press(slice);
+    const load = (from, limit) => get(`/sessions/${id}/state`, { at: point(), slice, from, limit }, signal);
+    const rowsOf = (part) => part.items.map((item, index) => ({ item, by: part.writers?.[index] ?? null }));
+    const first = await load(0, 200);
+    const chosen = h("div");
+    const choose = (row, index) => row && show(chosen, h("h4", `Item ${index + 1}`), h("p", "Last written by ", writer(row.by, id), "."), value(row.item, `Item ${index + 1} of ${visible(slice)}`));
+    const list = new VirtualList({
+      label: `Items of ${visible(slice)}`, height: 28,
+      load: async (from, limit) => rowsOf(from === 0 && first.items.length === Math.min(limit, count) ? first : await load(from, limit)),
+      draw: (row, index) => h("div.record.item", h("span.position", String(index + 1)), h("span.words", h("code", line(JSON.stringify(row.item), 200))), row.by ? h("span.quiet.num", `record ${row.by.position}`) : null),
+      select: choose,
+    });
+    list.element.style.height = `${Math.min(10, count) * 28 + 2}px`;
+    list.element.classList.add("few");
+    show(content, h("h3", h("code", visible(slice)), h("span.quiet", ` ${plural(count, "item")}`)), count ? list.element : h("p.quiet", "Empty."), chosen);
+    list.setTotal(count);
+    if (count) { list.reveal(0); choose(rowsOf(first)[0], 0); }
   };
   const compare = async () => {
+    press(null);
     show(content, h("p.quiet", "Comparing …"));
     const report = await get(`/sessions/${id}/diff`, { from: other.value, to: point(), names: true }, signal);
     const changed = Object.entries(report.state);
-    const blocks = await Promise.all(changed.map(async ([slice, [before, after]]) => {
-      const [old, now] = await Promise.all([items(id, other.value, slice, signal), items(id, point(), slice, signal)]);
+    const blocks = await Promise.all(changed.map(async ([slice, counts]) => {
+      const [old, now] = await Promise.all([items(id, other.value, slice, signal), get(`/sessions/${id}/state`, { at: point(), slice, limit: MOST }, signal)]);
       const key = (each) => JSON.stringify(each);
-      const [was, is] = [new Set(old.map(key)), new Set(now.map(key))];
-      return h("section", h("h3", h("code", visible(slice)), ` ${before} → ${after} items`), await writerLine(id, slice, at, signal),
-        h("div.diff", { tabindex: "0", role: "region", "aria-label": `Diff of ${visible(slice)}` }, old.filter((each) => !is.has(key(each))).map((each) => h("div.removed", `- ${visible(key(each)).slice(0, 4000)}`)),
-          now.filter((each) => !was.has(key(each))).map((each) => h("div.added", `+ ${visible(key(each)).slice(0, 4000)}`))));
+      const [was, is] = [new Set(old.map(key)), new Set(now.items.map(key))];
+      const added = now.items.map((item, index) => [item, now.writers?.[index] ?? null]).filter(([item]) => !was.has(key(item)));
+      return h("section", h("h3", h("code", visible(slice)), h("span.quiet", ` ${number(counts[0])} → ${number(counts[1])} items`)),
+        h("div.diff", { tabindex: "0", role: "region", "aria-label": `Diff of ${visible(slice)}` }, old.filter((each) => !is.has(key(each))).map((each) => h("div.removed", `- ${visible(json(each)).slice(0, 4000)}`)),
+          added.map(([item, by]) => h("div.added", `+ ${visible(json(item)).slice(0, 4000)}`, by ? h("span.by", " written by ", writer(by, id)) : null))),
+        Math.max(counts[0], counts[1]) > MOST ? h("p.quiet", `The first ${number(MOST)} items are compared.`) : null);
     }));
     show(content, h("p", `From ${visible(other.value)} to ${at ?? "the newest record"}: ${plural(changed.length, "slice")} differ, ${report.messages.from} → ${report.messages.to} messages.`), blocks);
   };
-  const failing = (action) => () => action().catch((error) => show(content, h("p.error", { role: "alert" }, error.message)));
+  const failing = (action) => action().catch((error) => { if (!signal.aborted) show(content, h("p.error", { role: "alert" }, error.message)); });
   show(pane, h("h2", at === null ? "State" : `State at point ${at}`),
-    h("form.filters", { onsubmit: (event) => { event.preventDefault(); failing(compare)(); } }, h("label", { for: "other" }, "Compare with point "), other, h("button", { type: "submit" }, "Compare")),
-    page.slices.length ? h("p.actions", page.slices.map((slice) => button(`${visible(slice.name)} (${number(slice.count)})`, failing(() => open(slice.name))))) : h("p.quiet", "No slices."), content);
+    h("form.filters", { onsubmit: (event) => { event.preventDefault(); failing(compare); } }, h("label", { for: "other" }, "Compare with point "), other, h("button", { type: "submit" }, "Compare")),
+    page.slices.length ? h("p.actions", { role: "group", "aria-label": "Slices" }, buttons) : h("p.quiet", "Nothing is in the state."), content);
+  const start = page.slices.find((slice) => !/^(prompt_|tool_)/.test(slice.name)) ?? page.slices[0];
+  if (start) await failing(() => open(start.name, start.count));
 }

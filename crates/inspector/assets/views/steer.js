@@ -17,8 +17,8 @@ function preview(report) {
 
 export async function steer(pane, model) {
   const { id, at, point, server, signal, live, reload, go } = model;
-  if (!server.write) { show(pane, h("h2", "Steer"), h("p", "This server is read-only. Start it with ", h("code", "backstitch ui --write"), " to change sessions here."), exports(id)); return; }
-  const conversation = h("div.steer-conversation");
+  if (!server.write) { show(pane, h("h2", "Steer"), h("p", "This server is read-only. Start it with ", h("code", "backstitch ui --write"), " to change sessions here."), h("p.actions", exports(id))); return; }
+  const conversation = h("div.steer-conversation", { tabindex: "0", role: "region", "aria-label": "Conversation" });
   const output = h("pre.text.wrap.live-output", { hidden: true, tabindex: "0", role: "region", "aria-label": "Output of the running tool" });
   const field = h("textarea", { id: "say", rows: 3, placeholder: "Say something (Ctrl+Enter sends)" });
   const attempt = async (action, done) => { try { const result = await action(); if (done) notice(done); await reload(); return result; } catch (error) { notice(error.message, "error"); return null; } };
@@ -62,11 +62,11 @@ export async function steer(pane, model) {
     const answer = await ask("Delete the session", h("p", "Its records are removed for good; its directory stays as it is."), "Delete", { danger: true });
     if (answer && await attempt(async () => { await remove(`/sessions/${id}`); go("/"); return true; })) notice("Deleted.");
   };
-  show(pane, h("h2", "Steer"), conversation, output, h("form.say", { onsubmit: (event) => { event.preventDefault(); say(); } }, h("label.hidden", { for: "say" }, "Message"), field,
+  show(pane, conversation, output, h("form.say", { onsubmit: (event) => { event.preventDefault(); say(); } }, h("label.hidden", { for: "say" }, "Message"), field,
     h("p.actions", h("button.primary", { type: "submit" }, "Send"), button("Resume", () => attempt(() => post(`/sessions/${id}/resume`, {}), "Resumed.")), button("Pause", () => attempt(() => post(`/sessions/${id}/pause`), "It pauses after the current step.")), button("Cancel", () => attempt(() => post(`/sessions/${id}/cancel`), "It is being cancelled."), { class: "danger" }))),
   h("h3", `History, at ${where}`), h("p.actions", button(`Rewind to ${where} …`, () => confirm(`Rewind to ${where}?`, "rewind", { to: point() }, "Rewind"), { disabled: at === null }), button("Undo the last rewind …", () => confirm("Undo the last rewind?", "undo", {}, "Undo")), button("Redo …", () => confirm("Redo?", "redo", {}, "Redo")), button("Fork …", fork), button("Edit and continue …", edit)),
   model.overview.isolated_from ? h("p.actions", button("Apply its files to the project …", () => applyFiles())) : null,
-  h("h3", "Session"), exports(id), h("p.actions", button("Redact a value …", redact), button("Delete …", erase, { class: "danger" })));
+  h("h3", "Session"), h("p.actions", exports(id), button("Redact a value …", redact), button("Delete …", erase, { class: "danger" })));
   async function applyFiles() {
     const seen = await attempt(() => post(`/sessions/${id}/apply`, { dry_run: true }));
     if (!seen) return;
@@ -81,9 +81,10 @@ export async function steer(pane, model) {
     output.scrollTop = output.scrollHeight;
   }, { signal });
   live.addEventListener("record", ({ detail }) => { if (detail.kind === "call_finished") { output.hidden = true; output.textContent = ""; } }, { signal });
+  pane.classList.add("steer");
   if (running()) field.placeholder = "It works: what you send is read at its next turn";
-  await transcript(conversation, model);
+  return transcript(conversation, { ...model, scroller: conversation });
 }
 
-const exports = (id) => h("p.actions", button("Save as a bundle", () => download(`/sessions/${id}/export`, { format: "bundle" }, `backstitch-${short(id)}.bundle`).catch((error) => notice(error.message, "error"))),
-  button("Save as Markdown", () => download(`/sessions/${id}/export`, { format: "markdown" }, `backstitch-${short(id)}.md`).catch((error) => notice(error.message, "error"))));
+const exports = (id) => [button("Save as a bundle", () => download(`/sessions/${id}/export`, { format: "bundle" }, `backstitch-${short(id)}.bundle`).catch((error) => notice(error.message, "error"))),
+  button("Save as Markdown", () => download(`/sessions/${id}/export`, { format: "markdown" }, `backstitch-${short(id)}.md`).catch((error) => notice(error.message, "error")))];

@@ -1,11 +1,18 @@
-// The conversation up to the selected point, newest part first loaded, with media and live pieces of the answer that arrives.
+// The conversation up to the selected point, with media and live pieces of the answer that arrives. Only a stretch of a long one exists as
+// elements: it grows where it is scrolled to.
 
-import { h, show, button, append } from "../lib/dom.js";
+import { h, show, button } from "../lib/dom.js";
 import { blob, get } from "../lib/api.js";
-import { moment, number, visible } from "../lib/format.js";
+import { bytes, moment, number, visible } from "../lib/format.js";
 import { text, value } from "../lib/text.js";
 
-const SHOWN = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+// Only these are shown, and only if their bytes say so; whatever a model or tool names its media.
+const SHOWN = [["image/png", "89504e47"], ["image/jpeg", "ffd8ff"], ["image/gif", "47494638"], ["image/webp", "52494646"]];
+
+async function pictureType(data) {
+  const start = [...new Uint8Array(await data.slice(0, 8).arrayBuffer())].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return SHOWN.find(([, magic]) => start.startsWith(magic))?.[0] ?? null;
+}
 
 function media(part, session) {
   const label = `${part.modality ?? "media"}${part.mime_type ? ` (${visible(part.mime_type)})` : ""}`;
@@ -13,16 +20,16 @@ function media(part, session) {
   if (!object) return h("p.media", label, part.url ? [": ", h("code", visible(part.url))] : "");
   const box = h("p.media", button(`Show ${label}`, async () => {
     const data = await blob(`/sessions/${session}/media/${object}`);
-    const type = SHOWN.includes(part.mime_type) ? part.mime_type : "application/octet-stream";
-    const url = URL.createObjectURL(new Blob([data], { type }));
-    show(box, type === "application/octet-stream" ? h("a", { href: url, download: `media-${object.slice(0, 8)}` }, `Save ${label}`)
-      : h("img", { src: url, alt: visible(part.prompt_hint ?? label) }));
+    const type = await pictureType(data);
+    const url = URL.createObjectURL(new Blob([data], { type: type ?? "application/octet-stream" }));
+    show(box, type ? h("img", { src: url, alt: visible(part.prompt_hint ?? label) })
+      : h("a", { href: url, download: `media-${object.slice(0, 8)}` }, `Save ${label} (${bytes(data.size)})`));
   }));
   return box;
 }
 
 function parts(list, session) {
-  return (list ?? []).map((part) => (part.kind === "media" ? media(part, session) : text(part.text ?? "(stored apart)", { label: "Message" })));
+  return (list ?? []).map((part) => (part.kind === "media" ? media(part, session) : text(part.text ?? "(stored apart)", { label: "Message", prose: true })));
 }
 
 /** Draws a message. */
@@ -48,32 +55,107 @@ export function message(row, id) {
     inner.provider?.model ? h("p.quiet", `${visible(inner.provider.provider)} ${visible(inner.provider.model)}${inner.provider.usage ? ` · ${number(inner.provider.usage.input_tokens)} in, ${number(inner.provider.usage.output_tokens)} out` : ""}`) : null);
 }
 
-export async function transcript(pane, { id, at, point, signal, live }) {
-  const list = h("div.transcript");
-  const arriving = h("article.message.assistant.arriving", { hidden: true, "aria-live": "polite" }, h("p.who", h("strong", "agent"), h("span.quiet", " arriving")), h("pre.text.wrap", { tabindex: "0", role: "region", "aria-label": "Arriving answer" }));
-  const words = arriving.querySelector("pre");
-  const load = (query) => get(`/sessions/${id}/transcript`, { at: point(), limit: 60, ...query }, signal);
+const PAGE = 60;
+const MOST = 240;
+
+/** A stretch of the conversation: pages are loaded at the end that is scrolled to, and dropped at the other one. */
+class Stretch {
+  constructor(id, load, scroller) {
+    Object.assign(this, { id, load, scroller, pages: [], elements: new Map(), busy: false });
+    this.list = h("div.transcript");
+    this.earlier = button("Earlier messages", () => this.extend("earlier"));
+    this.later = button("Later messages", () => this.extend("later"));
+  }
+
+  page({ messages, previous, next }) {
+    const keys = messages.map((row) => {
+      const key = `${row.session} ${row.position}`;
+      if (!this.elements.has(key)) this.elements.set(key, message(row, this.id));
+      return key;
+    });
+    return { keys, previous, next };
+  }
+
+  all(page) { return page.keys.map((key) => this.elements.get(key)); }
+
+  /** The newest messages, after what is there; a gap in between begins the stretch anew. */
+  tail(answer) {
+    const joins = this.pages.at(-1)?.next === null && answer.messages.some((row) => this.elements.has(`${row.session} ${row.position}`));
+    if (!joins) this.clear();
+    const page = this.page(answer);
+    const fresh = new Set(page.keys);
+    for (const each of this.pages) each.keys = each.keys.filter((key) => !fresh.has(key));
+    this.pages = [...this.pages.filter((each) => each.keys.length), page];
+    this.list.append(...this.all(page));
+    this.drop("first");
+    this.mark();
+  }
+
+  clear() { this.pages = []; this.elements.clear(); this.list.replaceChildren(); }
+
+  count() { return this.pages.reduce((sum, page) => sum + page.keys.length, 0); }
+
+  drop(end) {
+    while (this.count() > MOST && this.pages.length > 1) {
+      const page = end === "first" ? this.pages.shift() : this.pages.pop();
+      const before = this.scroller.scrollHeight;
+      for (const key of page.keys) { this.elements.get(key).remove(); this.elements.delete(key); }
+      if (end === "first") this.scroller.scrollTop -= before - this.scroller.scrollHeight;
+    }
+  }
+
+  mark() {
+    this.earlier.hidden = (this.pages[0]?.previous ?? null) === null;
+    this.later.hidden = (this.pages.at(-1)?.next ?? null) === null;
+  }
+
+  async extend(end) {
+    const [first, last] = [this.pages[0], this.pages.at(-1)];
+    const cursor = end === "earlier" ? first?.previous : last?.next;
+    if (this.busy || (cursor ?? null) === null) return;
+    this.busy = true;
+    try {
+      const answer = await this.load(end === "earlier" ? { before: cursor } : { from: cursor });
+      answer.messages = answer.messages.filter((row) => !this.elements.has(`${row.session} ${row.position}`));
+      const page = this.page(answer);
+      if (end === "earlier") {
+        const below = this.scroller.scrollHeight - this.scroller.scrollTop;
+        this.pages.unshift(page);
+        this.list.prepend(...this.all(page));
+        this.scroller.scrollTop = this.scroller.scrollHeight - below;
+        this.drop("last");
+      } else {
+        this.pages.push(page);
+        this.list.append(...this.all(page));
+        this.drop("first");
+      }
+      this.mark();
+    } finally { this.busy = false; }
+  }
+}
+
+/** Draws the conversation; returns what scrolls to its end once it is in the page. */
+export async function transcript(pane, { id, at, point, signal, live, scroller }) {
+  const load = (query) => get(`/sessions/${id}/transcript`, { at: point(), limit: PAGE, ...query }, signal);
+  const stretch = new Stretch(id, load, scroller);
+  const arriving = h("article.message.assistant.arriving", { hidden: true, "aria-live": "polite" }, h("p.who", h("strong", "agent"), h("span.quiet", " arriving")), h("div.prose"));
+  const words = arriving.querySelector(".prose");
   let changed = false;
   live.addEventListener("record", () => { changed = true; }, { signal, once: true });
   const page = await load({ last: true });
-  const earlier = button("Earlier messages", async () => {
-    const more = await load({ before: previous });
-    const known = new Set([...list.children].map((element) => element.dataset.key));
-    list.prepend(...more.messages.filter((row) => !known.has(keyOf(row))).map(draw));
-    previous = more.previous;
-    earlier.hidden = previous === null;
-  });
-  const keyOf = (row) => `${row.session} ${row.position}`;
-  const draw = (row) => { const element = message(row, id); element.dataset.key = keyOf(row); return element; };
-  let { previous } = page;
-  earlier.hidden = previous === null;
-  append(list, page.messages.map(draw));
-  show(pane, h("h2", at === null ? "Conversation" : `Conversation at point ${at}`), page.total ? null : h("p.quiet", "No messages yet."), earlier, list, arriving);
-  if (at !== null) return;
-  pane.scrollTop = pane.scrollHeight;
+  stretch.tail(page);
+  const none = h("p.quiet", { hidden: page.total > 0 }, "No messages yet.");
+  show(pane, h("h2", at === null ? "Conversation" : `Conversation at point ${at}`), none, stretch.earlier, stretch.list, stretch.later, arriving);
+  const near = () => {
+    if (!pane.isConnected) return;
+    if (scroller.scrollTop < 500) stretch.extend("earlier").catch(() => {});
+    else if (scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 500) stretch.extend("later").catch(() => {});
+  };
+  const end = () => { scroller.scrollTop = scroller.scrollHeight; scroller.addEventListener("scroll", near, { signal, passive: true }); };
+  if (at !== null) return end;
   let skip = false;
-  const bottom = () => pane.scrollHeight - pane.scrollTop - pane.clientHeight < 120;
-  const stay = (action) => { const follow = bottom(); action(); if (follow) pane.scrollTop = pane.scrollHeight; };
+  const atEnd = () => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 120;
+  const stay = (action) => { const follow = atEnd(); action(); if (follow) scroller.scrollTop = scroller.scrollHeight; };
   live.addEventListener("live", ({ detail }) => {
     if (detail.kind !== "text" || skip || detail.session !== id) return;
     stay(() => { arriving.hidden = false; words.append(visible(detail.text)); });
@@ -81,18 +163,19 @@ export async function transcript(pane, { id, at, point, signal, live }) {
   live.addEventListener("missed", () => { skip = true; words.append(" … the rest follows with the record"); }, { signal });
   const refresh = async () => {
     const fresh = await load({ last: true });
-    const known = new Set([...list.children].map((element) => element.dataset.key));
-    stay(() => {
-      append(list, fresh.messages.filter((row) => !known.has(keyOf(row))).map(draw));
-      skip = false;
-      words.replaceChildren();
-      arriving.hidden = true;
-    });
+    // Who reads earlier messages stays there: the end follows when it is scrolled to.
+    if ((stretch.pages.at(-1)?.next ?? null) === null) stay(() => stretch.tail(fresh));
+    none.hidden = fresh.total > 0;
+    skip = false;
+    words.replaceChildren();
+    arriving.hidden = true;
   };
+  let due = null;
   live.addEventListener("record", ({ detail }) => {
-    if (detail.kind === "rewound") list.replaceChildren();
-    if (detail.kind === "message_appended" || detail.kind === "rewound") refresh();
+    if (detail.kind === "rewound") stretch.clear();
+    if (detail.kind === "message_appended" || detail.kind === "rewound") due ??= setTimeout(() => { due = null; refresh().catch(() => {}); }, 60);
   }, { signal });
   // Something happened while the page was loaded.
   if (changed) await refresh();
+  return end;
 }
