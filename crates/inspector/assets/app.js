@@ -39,7 +39,7 @@ function render() {
   if (/^#(token=|main$)/.test(location.hash)) return;
   const address = parseAddress();
   const view = VIEWS.find(([fits]) => fits(address.parts))?.[1];
-  if (current?.view === view && current.update?.(address)) return;
+  if (view && current?.view === view && current.update?.(address)) return;
   current?.stop.abort();
   const stop = new AbortController();
   current = { view, stop };
@@ -53,7 +53,7 @@ function render() {
   show(main, h("p.pad.quiet", "Loading …"));
   Promise.resolve(view(main, context)).then((update) => { if (current.stop === stop) current.update = update; }, (error) => {
     if (stop.signal.aborted) return;
-    if (error.status === 401) { signIn(); return; }
+    if (error.status === 401) { signIn(true); return; }
     show(main, h("div.pad", h("h1", error.title ?? "That did not work"), h("p.error", { role: "alert" }, error.message),
       h("p", button("Try again", render), " ", h("a", { href: "#/" }, "All sessions"))));
   });
@@ -74,11 +74,12 @@ function drawBar() {
     button("?", help, { "aria-label": "Keys" }), button("◐", flip, { "aria-label": "Light or dark" }));
 }
 
-function signIn() {
+function signIn(isWrong = false) {
   document.title = "Sign in · Backstitch";
   const field = h("input", { type: "password", id: "token", autocomplete: "off", required: true });
   show(main, h("form.pad.signin", { onsubmit: (event) => { event.preventDefault(); setToken(field.value.trim()); start(); } },
     h("h1", "The link has a token"), h("p", "Open the link that ", h("code", "backstitch ui"), " printed, or paste its token (the part behind ", h("code", "token="), ")."),
+    isWrong ? h("p.error", { role: "alert" }, "This token is not that of the server, which makes a new one at each start.") : null,
     h("label", { for: "token" }, "Token"), field, h("button.primary", { type: "submit" }, "Continue")));
   field.focus();
 }
@@ -88,7 +89,7 @@ async function start() {
   try {
     server = await get("/server");
   } catch (error) {
-    if (error.status === 401) { signIn(); return; }
+    if (error.status === 401) { signIn(true); return; }
     show(main, h("div.pad", h("h1", error.title ?? "No connection"), h("p.error", { role: "alert" }, error.message), button("Try again", start)));
     return;
   }

@@ -82,44 +82,99 @@ fn drive(browser: &Path, inspected: &Inspected, steps: &[&str], more: &Value) {
     assert!(done.status.success(), "{said}");
 }
 
-fn agent(stage: &Stage, name: &str, mode: &str, replies: &Value) -> String {
+fn agent(stage: &Stage, name: &str, mode: &str, replies: &Value, more: &str) -> String {
     let script = stage.write(&format!("{name}.json"), &json!({"reply": replies}).to_string());
     let model = format!("scripted:{script}");
     let text = format!(
-        "name = '{name}'\nmodel = '{model}'\ntools = ['shell', 'write_file', 'read_file']\nmode = '{mode}'\nsandbox = 'off'\n[shell]\neffect = 'workspace'\n"
+        "name = '{name}'\nmodel = '{model}'\ntools = ['shell', 'write_file', 'read_file', 'setup_plan', 'update_plan_step']\nmode = '{mode}'\nsandbox = 'off'\n[shell]\neffect = 'workspace'\n{more}"
     );
     stage.write(&format!("{name}.toml"), &text)
 }
 
 fn call(name: &str, arguments: &Value) -> Value {
-    json!({"call": [{"name": name, "arguments": arguments}]})
+    json!({"call": [{"name": name, "arguments": arguments}], "usage": {"input_tokens": 1200, "output_tokens": 40}})
 }
 
-/// A session that writes, fails and answers, and then answers once more.
-fn sew(stage: &Stage) {
+/// A program that changes a file and fails: its changes are rolled back.
+const CUT: &str = "[[tool]]\nname = 'cut'\ndescription = 'Cuts'\ncommand = ['sh', '-c', 'echo half > seam.txt; exit 3']\neffect = 'workspace'\n";
+
+/// A session that plans, writes, fails, works side by side and answers; then it is forked, rewound, brought back, and answers once more,
+/// after two attempts that fail.
+fn sew(stage: &Stage) -> String {
     let replies = json!([
+        call("setup_plan", &json!({"objective": "Sew the hem", "steps": ["Cut", "Sew", "Iron"]})),
         call("write_file", &json!({"path": "hem.txt", "text": "one\ntwo\nthree\n"})),
-        call("shell", &json!({"command": "echo half > seam.txt; exit 3"})),
-        call("shell", &json!({"command": "sed -i s/two/TWO/ hem.txt; echo sewn"})),
+        call("cut", &json!({})),
+        call("update_plan_step", &json!({"step": 1, "status": "done"})),
+        {"call": [
+            {"name": "shell", "arguments": {"command": "sed -i s/two/TWO/ hem.txt; sleep 0.3; echo sewn"}},
+            {"name": "read_file", "arguments": {"path": "hem.txt"}},
+            {"name": "read_file", "arguments": {"path": "hem.txt", "lines": 1}},
+        ]},
         {"text": "The hem is **sewn**."},
-        {"text": "It is sewn again."},
+        {"text": "It is sewn again.", "fail": [{"kind": "rate_limited", "times": 2, "retry_after_ms": 10}]},
+        {"text": "It is sewn a third time."},
     ]);
-    let agent = agent(stage, "tailor", "auto", &replies);
+    let agent = agent(stage, "tailor", "auto", &replies, CUT);
     assert_eq!(stage.run(&["run", "Sew the hem", "--agent", &agent]).code, Some(0));
+    let session = stage.session();
+    for arguments in [["fork", &session, "turn:4"], ["rewind", &session, "turn:2"]] {
+        stage.run(&arguments).worked_quietly();
+    }
+    stage.run(&["undo", &session]).worked_quietly();
+    stage.run(&["ask", &session, "and again"]).worked_quietly();
+    session
 }
+
+/// A session whose provider refuses the second request.
+fn fail(stage: &Stage) {
+    let replies = json!([call("shell", &json!({"command": "cat missing.txt"})), {"fail": [{"kind": "invalid_request"}]}]);
+    let agent = agent(stage, "failing", "auto", &replies, "");
+    assert_eq!(stage.run(&["run", "Mend the lining", "--agent", &agent]).code, Some(1));
+}
+
+/// A session with a budget, one with a sub-agent, and both with tags.
+fn delegate(stage: &Stage) {
+    let child = agent(stage, "child", "auto", &json!([{"text": "The pocket is sewn."}]), "");
+    let replies = json!([call("helper", &json!({"mission": "Sew a pocket"})), {"text": "It is done."}]);
+    let more = format!(
+        "[budget]\nturns = 5\ntokens = 4000\n[[sub_agent]]\nname = 'helper'\ndescription = 'Sews'\nfile = '{child}'\n"
+    );
+    let parent = agent(stage, "parent", "auto", &replies, &more);
+    let ran = stage.run(&["run", "Have a pocket sewn", "--agent", &parent, "--tag", "season=winter"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.errors);
+}
+
+/// A picture of one pixel.
+const PIXEL: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0\x90wS\xde\0\0\0\x0cIDATx\x9cc\xf8\xcf\xc0\0\0\x03\x01\x01\0\xc9\xfe\x92\xef\0\0\0\0IEND\xaeB`\x82";
 
 /// A session in which everything is hostile to browsers and terminals.
 fn hostile(stage: &Stage) {
     let script = "<script>window.pwned = 1</script><img src=x onerror='window.pwned=1'>";
     let name = "<img src=x onerror=window.pwned=1>.txt";
+    std::fs::write(stage.path("files/dot.png"), PIXEL).unwrap();
+    let shell = "printf '%s' \"<iframe src='javascript:window.pwned=1'></iframe>\"; printf '\\033[2J\\033]0;title\\007\\342\\200\\256turned'";
     let replies = json!([
         call("write_file", &json!({"path": name, "text": format!("{script}\u{1b}[31m\u{202e}{}", "x".repeat(50_000))})),
-        call("shell", &json!({"command": format!("printf '%s' \"{}\"", "<iframe src='javascript:window.pwned=1'></iframe>")})),
-        {"text": format!("[click](javascript:window.pwned=1) {script} \u{202e}evil\u{0} {}", "y".repeat(30_000))},
+        call("shell", &json!({"command": shell})),
+        call("read_file", &json!({"path": "dot.png"})),
+        {
+            "text": format!("[click](javascript:window.pwned=1) {script} \u{202e}evil\u{0} {}", "y".repeat(30_000)),
+            "media": [{"modality": "image", "url": "https://example.org/a.png", "prompt_hint": "<b>bold</b>"}],
+        },
     ]);
-    let agent = agent(stage, "hostile", "auto", &replies);
+    let agent = agent(stage, "hostile", "auto", &replies, "");
     let mission = format!("Hostile {script}");
-    assert_eq!(stage.run(&["run", &mission, "--agent", &agent]).code, Some(0));
+    let ran = stage.run(&["run", &mission, "--agent", &agent, "--image", "dot.png"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.errors);
+}
+
+/// What the scenes look for in the sessions above.
+fn words() -> Value {
+    json!({
+        "mission": "Sew the hem", "file": "hem.txt", "item": "Iron", "find": "hem", "failed": "Mend the lining",
+        "parent": "Have a pocket sewn", "budget": true, "hostile": "Hostile",
+    })
 }
 
 #[test]
@@ -127,15 +182,37 @@ fn every_page_is_shown_in_a_browser() {
     let Some(browser) = browser() else { return };
     let stage = Stage::new();
     sew(&stage);
+    fail(&stage);
+    delegate(&stage);
     hostile(&stage);
     let inspected = Inspected::start(&stage, &[]);
-    let steps = ["list", "session", "call", "files", "overview", "hostile", "read_only"];
-    drive(
-        &browser,
-        &inspected,
-        &steps,
-        &json!({"mission": "Sew the hem", "file": "hem.txt", "hostile": "Hostile"}),
-    );
+    let steps = [
+        "list",
+        "session",
+        "time",
+        "graph",
+        "call",
+        "rollback",
+        "failed",
+        "files",
+        "overview",
+        "hostile",
+        "hostile_media",
+        "hostile_files",
+        "policy",
+        "read_only",
+    ];
+    drive(&browser, &inspected, &steps, &words());
+}
+
+#[test]
+fn keys_links_and_themes_work_in_a_browser() {
+    let Some(browser) = browser() else { return };
+    let stage = Stage::new();
+    sew(&stage);
+    fail(&stage);
+    let inspected = Inspected::start(&stage, &[]);
+    drive(&browser, &inspected, &["keys", "session_keys", "links", "motion", "theme"], &words());
 }
 
 #[test]
@@ -143,22 +220,28 @@ fn sessions_are_steered_in_a_browser() {
     let Some(browser) = browser() else { return };
     let stage = Stage::new();
     sew(&stage);
+    std::fs::write(stage.path("files/button.txt"), "green\nround\n").unwrap();
     let replies = json!([
-        call("write_file", &json!({"path": "button.txt", "text": "red\n"})),
-        {"text": "The button is red."},
+        call("write_file", &json!({"path": "button.txt", "text": "red\nround\n"})),
+        {"text": "The button is chosen."},
     ]);
-    let asking = agent(&stage, "asking", "ask", &replies);
-    assert_eq!(stage.run(&["--no-input", "run", "Choose a button", "--agent", &asking]).code, Some(3));
+    let asking = agent(&stage, "asking", "ask", &replies, "");
+    for mission in ["Choose a button", "Choose another button"] {
+        assert_eq!(stage.run(&["--no-input", "run", mission, "--agent", &asking]).code, Some(3));
+    }
     let tailor = stage.path("tailor.toml");
     let arguments = ["--write", "--agent", tailor.to_str().unwrap(), "--agent", &asking];
     let inspected = Inspected::start(&stage, &arguments);
     drive(
         &browser,
         &inspected,
-        &["approve", "steer"],
-        &json!({"mission": "Sew the hem", "answer": "It is sewn again."}),
+        &["approve", "start", "steer", "edit_and_continue", "erase"],
+        &json!({
+            "mission": "Sew the hem", "answer": "It is sewn a third time.", "agent": "tailor",
+            "edited": {"path": "button.txt", "text": "blue\nround\n"},
+        }),
     );
-    assert_eq!(stage.file("button.txt").as_deref(), Some("red\n"));
+    assert_eq!(stage.file("button.txt").as_deref(), Some("blue\nround\n"));
 }
 
 #[test]
@@ -168,9 +251,8 @@ fn an_empty_store_and_a_bundle_are_shown() {
     let inspected = Inspected::start(&stage, &["--write"]);
     drive(&browser, &inspected, &["empty"], &json!({}));
     drop(inspected);
-    sew(&stage);
+    let session = sew(&stage);
     let bundle = stage.path("hem.bundle");
-    let session = stage.session();
     assert_eq!(stage.run(&["export", &session, "--bundle", bundle.to_str().unwrap()]).code, Some(0));
     let other = Stage::new();
     let mut command = Command::new(env!("CARGO_BIN_EXE_backstitch"));
@@ -178,25 +260,28 @@ fn an_empty_store_and_a_bundle_are_shown() {
     let inspected = Inspected::of(
         command.env("XDG_CONFIG_HOME", other.path("config")).env("XDG_STATE_HOME", other.path("state")),
     );
-    drive(
-        &browser,
-        &inspected,
-        &["call", "files", "read_only"],
-        &json!({"mission": "Sew the hem", "file": "hem.txt"}),
-    );
+    drive(&browser, &inspected, &["bundle", "call", "files", "session_keys", "read_only"], &words());
 }
 
-/// A session with many calls: 400, or as many as `BACKSTITCH_INSPECTOR_CALLS` says.
+/// A session with many calls: 1,000, or as many as `BACKSTITCH_INSPECTOR_CALLS` says. Ten thousand take a debug build about a minute.
 #[test]
 fn a_long_session_scrolls() {
     let Some(browser) = browser() else { return };
     let stage = Stage::new();
-    let count = std::env::var("BACKSTITCH_INSPECTOR_CALLS").map_or(400, |count| count.parse().unwrap());
-    let one = json!({"name": "read_file", "arguments": {"path": "hem.txt"}});
-    let mut replies: Vec<Value> = (0..count / 100).map(|_| json!({"call": vec![one.clone(); 100]})).collect();
+    let count = std::env::var("BACKSTITCH_INSPECTOR_CALLS").map_or(1000, |count| count.parse().unwrap());
+    // Answers that make the same calls again and again would be stopped as a loop.
+    let turn = |turn: usize| {
+        let calls = (0..100).map(|place| {
+            json!({"name": "read_file", "arguments": {"path": format!("hem-{}.txt", (turn + place) % 200)}})
+        });
+        json!({"call": calls.collect::<Vec<_>>()})
+    };
+    let mut replies: Vec<Value> = (0..count / 100).map(turn).collect();
     replies.push(json!({"text": "It is long."}));
-    std::fs::write(stage.path("files/hem.txt"), "hem\n").unwrap();
-    let agent = agent(&stage, "tailor", "auto", &json!(replies));
+    for place in 0..200 {
+        std::fs::write(stage.path(&format!("files/hem-{place}.txt")), format!("hem {place}\n")).unwrap();
+    }
+    let agent = agent(&stage, "tailor", "auto", &json!(replies), "");
     assert_eq!(stage.run(&["run", "A long hem", "--agent", &agent]).code, Some(0));
     let inspected = Inspected::start(&stage, &[]);
     drive(&browser, &inspected, &["long"], &json!({"long": "A long hem"}));

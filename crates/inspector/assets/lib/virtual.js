@@ -27,16 +27,15 @@ export class VirtualList {
     new ResizeObserver(() => this.render()).observe(this.element);
   }
 
+  /** Sets the number of rows. A page that is not full is loaded again when it is looked at. */
   setTotal(total) {
-    const last = Math.floor(Math.max(0, this.total - 1) / PAGE);
     this.total = total;
-    if (this.pages.get(last) instanceof Array && this.pages.get(last).length < PAGE) this.pages.delete(last);
     this.render();
   }
 
   /** Forgets what is loaded. */
   reset(total) {
-    for (const rows of this.pages.values()) if (rows instanceof Array) this.forget?.(rows);
+    for (const { rows } of this.pages.values()) if (rows) this.forget?.(rows);
     this.pages.clear();
     this.total = total;
     this.redraw();
@@ -50,29 +49,33 @@ export class VirtualList {
   }
 
   row(index) {
-    const page = Math.floor(index / PAGE);
-    const rows = this.pages.get(page);
-    if (rows === undefined) {
+    const number = Math.floor(index / PAGE);
+    let page = this.pages.get(number);
+    const isShort = page?.rows && page.rows.length < Math.min(PAGE, this.total - number * PAGE) && page.seen !== this.total;
+    if ((!page || isShort) && !page?.isLoading) {
       // Pages that are only passed by are not loaded.
       if (this.isFast) { this.settle ??= setTimeout(() => { this.settle = null; this.isFast = false; this.render(); }, 90); return null; }
-      const pending = this.load(page * PAGE, PAGE).then((loaded) => {
-        if (this.pages.get(page) !== pending) return;
-        this.pages.set(page, loaded);
-        this.trim(page);
+      page ??= { rows: null };
+      this.pages.set(number, page);
+      page.isLoading = true;
+      const seen = this.total;
+      const done = (rows) => {
+        Object.assign(page, { rows, seen, isLoading: false });
+        if (this.pages.get(number) !== page) return;
+        this.trim(number);
         this.redraw();
-      }, (error) => { if (this.pages.get(page) === pending) this.pages.set(page, [{ error: error.message }]); this.redraw(); });
-      this.pages.set(page, pending);
-      return null;
+      };
+      this.load(number * PAGE, PAGE).then(done, (error) => done([{ error: error.message }]));
     }
-    return rows instanceof Array ? rows[index % PAGE] ?? null : null;
+    return page?.rows?.[index % PAGE] ?? null;
   }
 
   trim(near) {
     const far = [...this.pages.keys()].sort((a, b) => Math.abs(b - near) - Math.abs(a - near));
     for (const page of far.slice(0, Math.max(0, far.length - KEPT))) {
-      const rows = this.pages.get(page);
+      const { rows } = this.pages.get(page);
       this.pages.delete(page);
-      if (rows instanceof Array) this.forget?.(rows);
+      if (rows) this.forget?.(rows);
     }
   }
 

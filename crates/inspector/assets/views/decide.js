@@ -53,8 +53,8 @@ export function decision(owner, pending, server, done) {
           ? [act("Keep the files", () => post(`/sessions/${session}/resume`, { files: "keep" })), act("Restore the files", () => post(`/sessions/${session}/resume`, { files: "restore" }), "danger")]
           : [act("Continue", () => post(`/sessions/${session}/resume`, {}), "primary")];
   const place = h("div");
-  proposal(session, pending).then((content) => content && show(place, content));
-  return h("article.decision", { "aria-label": `Decision: ${pending.reason}` },
+  const ready = proposal(session, pending).then((content) => content && show(place, content));
+  const block = h("article.decision", { "aria-label": `Decision: ${pending.reason}` },
     h("p", h("span.tag.paused", pending.reason.replace("_", " ")), " ", pending.name ? h("code", visible(pending.name)) : null, " ",
       owner.session ? h("a", { href: `#/session/${session}` }, line(owner.mission, 80) || short(session)) : null,
       pending.call ? [" ", h("a.quiet", { href: `#/session/${pending.session}/call/${pending.call}` }, "call page")] : null),
@@ -64,4 +64,6 @@ export function decision(owner, pending, server, done) {
     pending.arguments ? h("details", { open: hasMore(pending.arguments) }, h("summary", "Arguments"), value(pending.arguments, "Arguments")) : null,
     pending.files?.length ? h("p", "Files: ", pending.files.map((path) => [h("code", visible(path)), " "])) : null,
     h("div.actions", actions));
+  block.ready = ready;
+  return block;
 }

@@ -27,7 +27,7 @@ export async function sessions(main, { query, signal, server, go, title }) {
   const count = h("p.quiet.count", { role: "status" });
 
   const draw = () => {
-    show(body, rows.map((row, index) => h("tr", { "data-status": row.status, class: index === active ? "active" : null },
+    show(body, rows.map((row, index) => h("tr", { "data-status": row.status, "data-origin": row.origin, class: index === active ? "active" : null },
       h("td", { "data-label": "Status" }, badge(row.status), row.reason ? h("span.quiet", ` ${row.reason}`) : null, row.waiting ? h("span.tag.paused", "inbox") : null),
       h("td.mission", { "data-label": "Mission" }, h("a", { href: `#/session/${row.session}` }, line(row.mission, 140) || "(no message)"),
         row.origin !== "root" ? h("span.quiet", ` ${row.origin} of ${short(row.parent)}`) : null,
@@ -56,6 +56,8 @@ export async function sessions(main, { query, signal, server, go, title }) {
   async function loadWaiting() {
     const page = await get("/approvals", { limit: 20 }, signal);
     const blocks = page.sessions.flatMap((entry) => entry.decisions.map((pending) => decision(entry.session, pending, server, refresh)));
+    // What is shown above the table does not push it away under the pointer.
+    await Promise.race([Promise.all(blocks.map((block) => block.ready)), new Promise((resolve) => setTimeout(resolve, 1000))]);
     show(waiting, blocks.length ? [h("h2", `Waiting for you (${blocks.length}${page.next ? "+" : ""})`), blocks] : null);
   }
   const refresh = async () => {
@@ -76,6 +78,7 @@ export async function sessions(main, { query, signal, server, go, title }) {
 
   const broken = h("div", { role: "alert" });
 
+  await Promise.all([load(true), loadWaiting().catch((error) => notice(error.message, "error"))]);
   show(main, h("div.pad", h("h1", "Sessions"), waiting,
     h("form.filters", { role: "search", onsubmit: (event) => { event.preventDefault(); apply(); } },
       h("label.hidden", { for: "search" }, "Search"), search, h("label.hidden", { for: "status" }, "Status"), status,
@@ -95,8 +98,6 @@ export async function sessions(main, { query, signal, server, go, title }) {
     ["/", "Search", () => search.focus()],
     ...(server.write ? [["n", "New session", () => start(server, go)]] : []),
   ]);
-  await load(true);
-  loadWaiting().catch((error) => notice(error.message, "error"));
   const timer = setInterval(() => { if (!document.hidden) refresh().catch(() => {}); }, 3000);
   signal.addEventListener("abort", () => { clearInterval(timer); clearTimeout(pause); });
 }

@@ -38,14 +38,14 @@ export function message(row, id) {
   const content = inner.message.content;
   const role = inner.role ?? (content.kind === "option_call" ? "assistant" : content.kind === "option_result" ? "tool" : inner.message.role_hint_for_llm ?? "assistant");
   const head = (who, more) => h("p.who", h("strong", who), " ", more, h("span.quiet", ` ${moment(inner.created_at)} · turn ${inner.turn} · `),
-    h("a.quiet", { href: `#/session/${id}?at=${row.position + 1}` }, `record ${row.position}`), inner.state === "interrupted" ? h("span.tag.paused", "interrupted") : null);
+    h("a.quiet", { href: `#/session/${row.session ?? id}?at=${row.position + 1}` }, `record ${row.position}`), inner.state === "interrupted" ? h("span.tag.paused", "interrupted") : null);
   if (content.kind === "option_call") {
-    return h("article.message.call", head("call", h("a", { href: `#/session/${id}/call/${content.invocation_id}` }, h("code", visible(content.option_name)))),
+    return h("article.message.call", head("call", h("a", { href: `#/session/${row.session ?? id}/call/${content.invocation_id}` }, h("code", visible(content.option_name)))),
       h("details", h("summary", "Arguments"), value(content.arguments?.object ?? content.arguments, "Arguments")));
   }
   if (content.kind === "option_result") {
     const result = content.result;
-    return h(`article.message.result${content.is_error ? ".failed" : ""}`, head(content.is_error ? "error of" : "result of", h("a", { href: `#/session/${id}/call/${content.invocation_id}` }, h("code", visible(content.option_name)))),
+    return h(`article.message.result${content.is_error ? ".failed" : ""}`, head(content.is_error ? "error of" : "result of", h("a", { href: `#/session/${row.session ?? id}/call/${content.invocation_id}` }, h("code", visible(content.option_name)))),
       content.error_message ? text(content.error_message, { label: "Error" }) : null,
       result !== null && result !== undefined ? h("details", { open: String(JSON.stringify(result)).length < 600 }, h("summary", "Result"), value(result, "Result")) : null, parts(content.parts, id));
   }

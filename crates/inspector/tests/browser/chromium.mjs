@@ -44,7 +44,7 @@ export class Browser {
     const { sessionId } = await this.send("Target.attachToTarget", { targetId, flatten: true });
     const page = new Page(this, sessionId);
     this.listeners.push((message) => { if (message.sessionId === sessionId) page.event(message); });
-    for (const domain of ["Page", "Runtime", "Log", "Network"]) await page.send(`${domain}.enable`);
+    for (const domain of ["Page", "Runtime", "Log", "Network", "Accessibility"]) await page.send(`${domain}.enable`);
     return page;
   }
 
@@ -56,7 +56,7 @@ export class Browser {
 }
 
 export class Page {
-  constructor(browser, session) { Object.assign(this, { browser, session, problems: [], requests: [] }); }
+  constructor(browser, session) { Object.assign(this, { browser, session, problems: [], requests: [], bytes: 0 }); }
 
   send(method, params) { return this.browser.send(method, params, this.session); }
 
@@ -64,6 +64,7 @@ export class Page {
     if (method === "Runtime.exceptionThrown") this.problems.push(params.exceptionDetails.exception?.description ?? params.exceptionDetails.text);
     if (method === "Log.entryAdded" && params.entry.level === "error" && !/status of 4\d\d|favicon/.test(params.entry.text)) this.problems.push(params.entry.text);
     if (method === "Page.javascriptDialogOpening") { this.problems.push(`a dialog: ${params.message}`); this.send("Page.handleJavaScriptDialog", { accept: false }); }
+    if (method === "Network.loadingFinished") this.bytes += params.encodedDataLength;
     if (method === "Network.requestWillBeSent") this.requests.push(params.request.url);
   }
 
