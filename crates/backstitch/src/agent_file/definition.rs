@@ -22,7 +22,7 @@ use crate::Script;
 use crate::budget::Limits;
 use crate::journal::Effect;
 use crate::mode::AgentMode;
-use crate::ports::Sandbox;
+use crate::ports::{PersonPort, Sandbox};
 use crate::slices::Visibility;
 use backstitch_providers::ThinkingBudget;
 use backstitch_runtime::OnTruncation;
@@ -154,6 +154,9 @@ pub struct AgentDefinition {
     /// How the texts of skills are read. It is not recorded.
     #[serde(skip)]
     pub skill_reader: SkillReader,
+    /// The person whom MCP servers may ask. It is not recorded.
+    #[serde(skip)]
+    pub person: PersonPort,
 }
 
 impl Default for AgentDefinition {

@@ -302,6 +302,7 @@ mod servers {
                 }
             }
             spec.timeout = self.timeout.map(|timeout| timeout.0);
+            spec.person = definition.person.clone();
             if let ServerPlace::Program(program) = &mut spec.place {
                 program.directory.clone_from(&definition.workspace.path);
                 program.sandbox = self.limits(definition);

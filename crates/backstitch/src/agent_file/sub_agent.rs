@@ -53,6 +53,7 @@ impl SubAgentDefinition {
             ("agent", has_engine, "a sub-agent has no engine: give it a model"),
         ])?;
         let mut agent = agent.cloned().unwrap_or_default();
+        agent.person = caller.person.clone();
         // Its MCP servers work there too.
         agent.workspace.path.clone_from(&caller.workspace.path);
         if agent.model.is_none() {

@@ -26,6 +26,7 @@ use crate::open::definition::{
     pin_servers, with_served_models,
 };
 use crate::open::guarded::refuse_to_drive;
+use crate::people::in_place::server_questions;
 use crate::open::{OpenStore, day_budget, ensure_idle, mission, short, uncovered_paths};
 use crate::trust::addresses;
 
@@ -58,7 +59,7 @@ impl Run {
         let definition = pin_servers(common, self.agent.definition(common)?).await?;
         let definition = with_served_models(common, definition).await;
         // An agent that cannot be built is refused before anything is created.
-        let mut built = with_rules(common, build_agent(&definition)?);
+        let mut built = build_driven(common, &definition)?;
         let is_read = self.mission.as_deref() == Some(mission::STDIN);
         let mission = with_input(common, (built.mission(&text)?, is_read), &self.input, &definition)?;
         show_reasoning(self.agent.model.reasoning);
@@ -120,6 +121,13 @@ fn with_input(
         parts.attached.iter().for_each(|attached| eprintln!("attached: {attached}"));
     }
     Ok(parts.mission())
+}
+
+/// Builds the agent of a session that this command drives: with the lasting rules of the user, and with the person at the terminal,
+/// whom MCP servers may ask.
+pub(super) fn build_driven(common: &Common, definition: &AgentDefinition) -> anyhow::Result<BuiltAgent> {
+    let definition = AgentDefinition { person: server_questions::person(common), ..definition.clone() };
+    Ok(with_rules(common, build_agent(&definition)?))
 }
 
 /// Adds the lasting rules of the user.
@@ -220,7 +228,7 @@ impl DrivenSession {
         limited.budget = model.budget.clone().unwrap_or(limited.budget);
         limited.deadline = model.deadline.or(limited.deadline);
         addresses::ask(common, &limited)?;
-        let mut built = with_rules(common, build_agent(&limited)?);
+        let mut built = build_driven(common, &limited)?;
         if let Some(mut spec) = built.agent.workspace_spec().filter(|_| is_moved) {
             spec.in_place = true;
             built.agent = built.agent.workspace(spec);

@@ -24,7 +24,7 @@ use crate::common::Common;
 use crate::open::{OpenStore, Signals, short, uncovered};
 use crate::people::in_place::{
     AskedCalls, Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, ask_while_driven,
-    is_askable,
+    is_askable, server_questions,
 };
 
 /// A session that this process drives, and everything that is needed to continue it after a decision.
@@ -64,12 +64,23 @@ impl DrivenSession {
         Ok(driven)
     }
 
-    /// Follows a run to its end. The calls of an engine wait while it runs, so a person is asked meanwhile.
+    /// Follows a run to its end. The calls of an engine, and those of MCP servers that ask, wait while it runs, so a person is asked meanwhile.
     async fn follow_run(&self, run: backstitch::Run) -> anyhow::Result<DriveReport> {
         self.live.use_files(&self.place.runtime);
         let (tick, mut asked, mut run) = (self.live.tick(), AskedCalls::new(), run.with_content());
         let has_engine = self.built.agent.engine_name().is_some();
-        while let Some(event) = run.next().await {
+        loop {
+            let event = tokio::select! {
+                event = run.next() => event,
+                question = server_questions::next() => {
+                    let interrupts = &self.stopper.interrupts;
+                    let _asking = interrupts.asking();
+                    self.live.end_streamed_line();
+                    question.ask(&mut TerminalPerson::new(interrupts.clone())).await;
+                    continue;
+                }
+            };
+            let Some(event) = event else { break };
             self.live.show(&self.common, run.session(), &event);
             if !has_engine || !is_approval(&event) {
                 continue;

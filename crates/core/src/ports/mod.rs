@@ -9,6 +9,7 @@ mod filesystem;
 mod index;
 mod merge;
 mod path;
+mod person;
 mod policy;
 mod process;
 mod query;
@@ -37,6 +38,10 @@ pub use merge::{
     ConflictKind, ConflictResolution, IgnoredPaths, MergeConflict, MergedCapture, WorkspaceMerge,
 };
 pub use path::{FilePath, InvalidPath};
+pub use person::{
+    FieldKind, FieldOption, MisfitValue, PersonAnswer, PersonPort, PersonQuestion, QuestionField, TextForm,
+    WantedAnswer,
+};
 pub use policy::{
     AnsweredCall, Delta, Deltas, FailedRequest, MediaBytes, ModelIdentity, Policy, PolicyAnswer, PolicyError,
     PolicyRequest, RequestInfo, wait_text,

@@ -352,6 +352,19 @@ impl ToolContext {
         self.inner.parts.host.secrets()
     }
 
+    /// Waits for the answer of a person. The time until then does not count towards the time limit of the tool.
+    pub async fn wait_for_person<T>(&self, answer: impl Future<Output = T>) -> T {
+        struct EndOfWait<'a>(&'a ToolContext);
+        impl Drop for EndOfWait<'_> {
+            fn drop(&mut self) {
+                self.0.inner.parts.host.set_waiting_for_person(self.0.call_id(), false);
+            }
+        }
+        self.inner.parts.host.set_waiting_for_person(self.call_id(), true);
+        let _end = EndOfWait(self);
+        answer.await
+    }
+
     /// Completes when the call has to stop, so that a long one can clean up.
     pub async fn cancelled(&self) {
         self.inner.parts.host.cancelled(self.call_id()).await;

@@ -34,6 +34,11 @@ pub trait ToolHost: Send + Sync {
         let _ = (call, text);
     }
 
+    /// Begins or ends to wait for a person. That time does not count towards the time limit of the call.
+    fn set_waiting_for_person(&self, call: CallId, is_waiting: bool) {
+        let _ = (call, is_waiting);
+    }
+
     /// Returns the remaining budget of each limited kind; none without a budget.
     fn budget_left(&self, evaluation: EvaluationId) -> BoxFuture<'_, Option<Limits>>;
 

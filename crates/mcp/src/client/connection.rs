@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use backstitch_core::ports::ProcessSpec;
+use backstitch_core::ports::{BoxFuture, PersonAnswer, PersonQuestion, ProcessSpec};
 use backstitch_runtime::{ServerProcess, ServerStreams, SystemClock, fresh_ids};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam, ClientRequest,
@@ -19,7 +19,7 @@ use super::environment::reduced;
 use super::error::ClientError;
 use super::lines::LineTransport;
 use super::listing::ToolListing;
-use super::progress::ProgressReceiver;
+use super::progress::ClientSide;
 use super::spec::{AddressSpec, ProgramSpec, ServerPlace, ServerSpec};
 use super::stderr::KeptStderr;
 
@@ -39,7 +39,7 @@ const LONGEST_ERROR: usize = 1000;
 /// The shortest time between two reports of progress.
 const PAUSE: Duration = Duration::from_millis(100);
 
-type Service = RunningService<RoleClient, ProgressReceiver>;
+type Service = RunningService<RoleClient, ClientSide>;
 
 /// A running server. Dropping it kills its processes.
 pub(super) struct Connection {
@@ -65,14 +65,14 @@ impl Connection {
                 let stderr = KeptStderr::of(streams.stderr);
                 let opening = async {
                     let pipes = LineTransport::new(streams.stdout, streams.stdin);
-                    let service = ProgressReceiver::default().serve(pipes).await;
+                    let service = ClientSide::of(spec).serve(pipes).await;
                     list_tools(service.map_err(|error| of_handshake(&error))?).await
                 };
                 let opened = tokio::time::timeout(limit, opening).await;
                 (stderr, Some(process), opened)
             }
             ServerPlace::Address(address) => {
-                let opened = tokio::time::timeout(limit, connect(address)).await;
+                let opened = tokio::time::timeout(limit, connect(spec, address)).await;
                 (KeptStderr::default(), None, opened)
             }
         };
@@ -137,13 +137,14 @@ impl Connection {
     }
 
     /// Calls a tool. `id` identifies the call for a server that remembers its calls. The progress that the server
-    /// reports is passed on.
-    pub(super) async fn call(
+    /// reports is passed on, and its questions are asked.
+    pub(super) async fn call<'a>(
         &self,
         name: &str,
         arguments: Map<String, Value>,
         id: String,
         report: impl Fn(String, Option<f64>),
+        ask: impl Fn(PersonQuestion) -> BoxFuture<'a, PersonAnswer>,
     ) -> Result<CallToolResult, ServiceError> {
         let mut call = CallToolRequestParams::new(name.to_owned());
         call.arguments = Some(arguments);
@@ -152,6 +153,8 @@ impl Connection {
         call.meta = Some(meta);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(call));
         let peer = self.service.peer();
+        // Before the call is sent, since the server may ask at once.
+        let mut questions = self.service.service().questions.of_call();
         let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
         let mut progress = self.service.service().of_call(sent.progress_token.clone());
         let mut guard = CancelUnlessAnswered { peer: peer.clone(), request: Some(sent.id.clone()) };
@@ -160,6 +163,15 @@ impl Connection {
             tokio::select! {
                 biased;
                 answered = &mut answer => break answered,
+                mut waiting = questions.next() => tokio::select! {
+                    biased;
+                    answered = &mut answer => break answered,
+                    // The server does not wait any more.
+                    () = waiting.answer.closed() => {}
+                    given = ask(waiting.question.clone()) => {
+                        let _ = waiting.answer.send(given);
+                    }
+                },
                 (text, fraction) = progress.next() => {
                     report(text, fraction);
                     tokio::select! {
@@ -234,8 +246,8 @@ async fn start_server(
         .map_err(|source| ClientError::Start { server: spec.name.clone(), source })
 }
 
-async fn connect(address: &AddressSpec) -> Result<(Service, ToolListing), String> {
-    let service = ProgressReceiver::default().serve(transport(address)?).await;
+async fn connect(spec: &ServerSpec, address: &AddressSpec) -> Result<(Service, ToolListing), String> {
+    let service = ClientSide::of(spec).serve(transport(address)?).await;
     list_tools(service.map_err(|error| of_handshake(&error))?).await
 }
 

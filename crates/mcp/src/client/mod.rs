@@ -17,6 +17,7 @@ mod lines;
 mod listing;
 mod pinned;
 mod progress;
+mod questions;
 mod remembered;
 mod server;
 mod spec;

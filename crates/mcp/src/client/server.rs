@@ -24,6 +24,7 @@ use super::error::ClientError;
 use super::incoming::reason_of;
 use super::listing::ToolListing;
 use super::pinned::PinnedTool;
+use super::questions::RecordedQuestions;
 use super::spec::ServerSpec;
 
 /// The longest delay before a server that keeps failing is started again.
@@ -265,7 +266,10 @@ impl ServerTool {
             let text = context.secrets().redact(&text).chars().take(LONGEST_PROGRESS).collect::<String>();
             context.progress(text, fraction);
         };
-        let error = match connection.call(&self.pinned.name, arguments, call_key(context), report).await {
+        let questions = RecordedQuestions::new(context, &spec.person);
+        let ask = |question| -> BoxFuture<'_, _> { Box::pin(questions.ask(question)) };
+        let error = match connection.call(&self.pinned.name, arguments, call_key(context), report, ask).await
+        {
             Ok(result) => {
                 guard.is_answered = true;
                 return Ok(Some(outcome_of(result)));

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use backstitch_core::ports::Sandbox;
+use backstitch_core::ports::{PersonPort, Sandbox};
 use backstitch_core::secrets::Secrets;
 
 /// An MCP server.
@@ -17,6 +17,8 @@ pub struct ServerSpec {
     pub place: ServerPlace,
     /// Time limit of a call.
     pub timeout: Option<Duration>,
+    /// The person whom its questions are put to. Without one, the server does not learn that it may ask, and is declined if it does.
+    pub person: PersonPort,
 }
 
 /// Where a server is.
@@ -62,13 +64,23 @@ impl ServerSpec {
             directory: None,
             sandbox: Sandbox::off(),
         };
-        Self { name: name.into(), place: ServerPlace::Program(program), timeout: None }
+        Self {
+            name: name.into(),
+            place: ServerPlace::Program(program),
+            timeout: None,
+            person: PersonPort::default(),
+        }
     }
 
     /// Specifies a server over HTTP.
     pub fn address(name: impl Into<String>, url: impl Into<String>) -> Self {
         let address = AddressSpec { url: url.into(), headers: BTreeMap::new() };
-        Self { name: name.into(), place: ServerPlace::Address(address), timeout: None }
+        Self {
+            name: name.into(),
+            place: ServerPlace::Address(address),
+            timeout: None,
+            person: PersonPort::default(),
+        }
     }
 
     /// Adds a header to every request of a server over HTTP. A program has none.

@@ -9,14 +9,15 @@
 //! The caller of a running call is a [`Waiter`]: the call ends when the caller is dropped.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use backstitch_core::ports::BoxFuture;
 use backstitch_core::session::{Draft, SessionError};
 use backstitch_core::tool::{Tool, ToolContext, ToolError, ToolOutcome, ToolResult};
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::after;
@@ -25,6 +26,9 @@ use crate::process::Processes;
 
 /// How long a stopped handler may take to end.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// The shortest time after which a time limit is looked at again.
+const SHORTEST_WAIT: Duration = Duration::from_millis(10);
 
 /// The outcome of a run.
 #[derive(Debug)]
@@ -55,6 +59,7 @@ pub(super) enum Stop {
 /// Limits of one run.
 pub(super) struct Bounds {
     pub(super) timeout: Option<Duration>,
+    pub(super) person_time: Arc<PersonTime>,
     pub(super) deadline: Option<Duration>,
     pub(super) cancel: CancellationToken,
     pub(super) waiter: Arc<Waiter>,
@@ -62,6 +67,52 @@ pub(super) struct Bounds {
     pub(super) stop: CancellationToken,
     pub(super) processes: Arc<Processes>,
     pub(super) grace: Option<Duration>,
+}
+
+/// The time for which a handler waited for a person. It does not count towards the time limit of its tool.
+#[derive(Debug, Default)]
+pub(super) struct PersonTime(Mutex<PersonWaits>);
+
+#[derive(Debug, Default)]
+struct PersonWaits {
+    /// The questions that are open.
+    open: usize,
+    /// When the first of them was asked.
+    since: Option<Instant>,
+    /// The time of those that have ended.
+    ended: Duration,
+}
+
+impl PersonTime {
+    /// Notes that a question begins or ends.
+    pub(super) fn set_waiting(&self, is_waiting: bool) {
+        let mut waits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        waits.open = if is_waiting { waits.open + 1 } else { waits.open.saturating_sub(1) };
+        if waits.open > 0 {
+            waits.since.get_or_insert_with(Instant::now);
+        } else if let Some(since) = waits.since.take() {
+            waits.ended += since.elapsed();
+        }
+    }
+
+    fn total(&self) -> Duration {
+        let waits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        waits.ended + waits.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Completes when a handler that starts now has worked for longer than a limit. Never completes without one.
+    async fn exceed(&self, limit: Option<Duration>) {
+        let (Some(limit), began) = (limit, Instant::now()) else { return std::future::pending().await };
+        loop {
+            let worked = began.elapsed().saturating_sub(self.total());
+            let left = limit.saturating_sub(worked);
+            if left.is_zero() {
+                return;
+            }
+            // What is left does not shrink while a person is waited for.
+            tokio::time::sleep(left.max(SHORTEST_WAIT)).await;
+        }
+    }
 }
 
 /// Runs the handler of a tool. `inside` says what calls that it makes know about this one.
@@ -92,7 +143,7 @@ pub(super) async fn run(
         () = bounds.waiter.wait_until_gone() => Stop::Abandoned,
         () = bounds.cancel.cancelled() => Stop::Cancelled,
         () = after(bounds.deadline) => Stop::Deadline,
-        () = after(bounds.timeout) => Stop::Timeout,
+        () = bounds.person_time.exceed(bounds.timeout) => Stop::Timeout,
     };
 
     // From here on nothing that the handler does counts, whether it notices or not.
@@ -177,5 +228,27 @@ impl Waiter {
         if !self.is_gone() {
             std::future::pending::<()>().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_of_a_person_does_not_count() {
+        let (time, began) = (Arc::<PersonTime>::default(), Instant::now());
+        let asking = {
+            let time = time.clone();
+            async move {
+                tokio::time::sleep(Duration::from_secs(40)).await;
+                time.set_waiting(true);
+                tokio::time::sleep(Duration::from_secs(3600)).await;
+                time.set_waiting(false);
+            }
+        };
+        tokio::join!(asking, time.exceed(Some(Duration::from_secs(60))));
+        let seconds = began.elapsed().as_secs();
+        assert!((3660..3700).contains(&seconds), "{seconds}");
     }
 }

@@ -14,6 +14,7 @@ use backstitch_core::tool::{Progress, ToolHost};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::attempt::PersonTime;
 use super::start::Intent;
 use crate::error::RuntimeError;
 use crate::events::LiveKind;
@@ -27,6 +28,7 @@ pub(super) struct Host {
     pub(super) processes: Arc<Processes>,
     pub(super) stop: CancellationToken,
     pub(super) secrets: Secrets,
+    pub(super) person_time: Arc<PersonTime>,
 }
 
 impl Host {
@@ -75,6 +77,10 @@ impl ToolHost for Host {
     fn output(&self, call: CallId, text: &str) {
         let text = self.secrets.redact(text).into_owned();
         self.live.channel.publish(LiveKind::Output { call, text });
+    }
+
+    fn set_waiting_for_person(&self, _: CallId, is_waiting: bool) {
+        self.person_time.set_waiting(is_waiting);
     }
 
     fn budget_left(&self, evaluation: EvaluationId) -> BoxFuture<'_, Option<Limits>> {

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::attempt::{self, AttemptOutcome, Bounds, Stop, Waiter};
+use super::attempt::{self, AttemptOutcome, Bounds, PersonTime, Stop, Waiter};
 use super::files::{Hold, inside};
 use super::host::Host;
 use super::request::{CallOutcome, CallRequest};
@@ -153,6 +153,7 @@ impl ToolRunner {
         }
         let live = &self.live;
         let (stop, processes) = (CancellationToken::new(), Arc::<Processes>::default());
+        let person_time = Arc::<PersonTime>::default();
         let deadline = live.deadline(started.call.evaluation_id);
         let (draft, seed) = {
             let state = live.state().await;
@@ -180,10 +181,12 @@ impl ToolRunner {
                 processes: processes.clone(),
                 stop: stop.clone(),
                 secrets: self.secrets.clone(),
+                person_time: person_time.clone(),
             }),
         });
         let bounds = Bounds {
             timeout: started.tool.spec.timeout,
+            person_time,
             deadline: deadline.map(|deadline| deadline.since(live.clock().now())),
             cancel,
             waiter: started.waiter.clone(),

@@ -11,6 +11,7 @@ mod editor;
 mod files;
 mod person;
 mod preview;
+pub(crate) mod server_questions;
 mod shown;
 
 use std::sync::Arc;

@@ -14,6 +14,7 @@ use tokio::signal::unix::SignalKind;
 use super::conversation::{Conversation, Flow};
 use super::typing::{TypingReader, TypingStep};
 use crate::open::Signals;
+use crate::people::in_place::server_questions::{self, ServerQuestion};
 use crate::people::in_place::{
     AskedCalls, Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, ask_while_driven,
 };
@@ -109,6 +110,12 @@ impl Conversation {
                     }
                     None => break,
                 },
+                question = server_questions::next() => {
+                    let draft = typing.take().map(TypingReader::finish).unwrap_or_default();
+                    answer_server(screen, question, signals).await;
+                    typing = TypingReader::start(draft);
+                    typing.iter().for_each(|typing| typing.draw(screen.is_inside_line()));
+                }
                 steps = next_steps(&mut typing) => {
                     for step in steps {
                         match step {
@@ -221,6 +228,15 @@ async fn next_steps(typing: &mut Option<TypingReader>) -> Vec<TypingStep> {
 fn interrupt(screen: &Screen, run: &Run) {
     screen.status("interrupting: running calls are rolled back");
     run.pause();
+}
+
+/// Asks the person what an MCP server asks. A signal cancels the question.
+async fn answer_server(screen: &Screen, question: ServerQuestion, signals: &mut Signals) {
+    screen.end_streamed_line();
+    let interrupts = Arc::new(Interrupts::default());
+    let _asking = interrupts.asking();
+    let mut person = TerminalPerson::new(interrupts.clone());
+    wait_for_decision(question.ask(&mut person), &interrupts, signals).await;
 }
 
 /// Waits for the decisions of a person. A signal leaves the question open.

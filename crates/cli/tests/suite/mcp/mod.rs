@@ -15,6 +15,7 @@ mod identity;
 mod independent;
 mod kills;
 mod protocol;
+mod questions;
 mod servers;
 mod settings;
 mod windows;
