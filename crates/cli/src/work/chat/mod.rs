@@ -15,6 +15,7 @@ mod recap;
 #[cfg(feature = "mcp")]
 mod servers;
 mod slash;
+mod turn;
 mod typing;
 mod watch;
 
