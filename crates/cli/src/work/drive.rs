@@ -26,8 +26,8 @@ use crate::open::definition::{
     pin_servers, with_served_models,
 };
 use crate::open::guarded::refuse_to_drive;
-use crate::people::in_place::server_questions;
 use crate::open::{OpenStore, day_budget, ensure_idle, mission, short, uncovered_paths};
+use crate::people::in_place::server_questions;
 use crate::trust::addresses;
 
 #[derive(Args)]

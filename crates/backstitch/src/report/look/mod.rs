@@ -2,8 +2,10 @@
 
 mod blame;
 mod call;
+mod call_pages;
 mod changes;
 mod files;
+mod graph;
 mod list;
 mod log;
 mod pages;
@@ -16,18 +18,19 @@ use serde_json::{Map, Value};
 
 pub use blame::{BlameReport, BlamedCall, BlamedLine};
 pub use call::{CallAttempt, CallDecision, CallPause, CallReport, CallState, CallStep, ModelUsage};
+pub use call_pages::{CallRow, CallsPage, RequestFailure, RequestRow, RequestsPage};
 pub use changes::{ChangesReport, ChangingCall};
 pub use files::{ChangedFile, DiffReport, FileDetail, FileReport, MessageCounts};
+pub use graph::{ForkEntry, ParentSession, RewindEntry, SessionGraph, SubAgentEntry};
 pub use list::{
     ListOptions, ListedSession, NamedSession, PendingSession, SessionList, TaggedSession, UnreadableEntry,
 };
 pub(crate) use log::sql_json;
 pub use log::{LogLine, QueryRow, RecordLine};
 pub use pages::{
-    ApprovalsPage, CallRow, CallsPage, ChangesPage, DiffPage, FilesPage, ForkEntry, LogPage, PageLimit,
-    PageStart, ParentSession, QueryPage, RequestFailure, RequestRow, RequestsPage, RewindEntry, SessionGraph,
-    SessionOverview, SessionsPage, SliceCount, StatePage, SubAgentEntry, TranscriptEntry, TranscriptPage,
-    WaitingReport, WaitingSession,
+    ApprovalsPage, ChangesPage, DiffPage, FilesPage, LogPage, PageLimit, PageStart, QueryPage,
+    SessionOverview, SessionsPage, SliceCount, StatePage, TranscriptEntry, TranscriptPage, WaitingReport,
+    WaitingSession,
 };
 pub use request::{RenderedRequest, RequestError, RequestForm, RequestReport};
 pub use session::{

@@ -3,6 +3,10 @@
 //! The source is read by `pulldown-cmark`. Lines of a paragraph stay lines: models put names, values and verses on lines of their own. Items of lists hang,
 //! quotes have a bar, code stands as it is, and the address of a link follows its text.
 
+mod code;
+mod frame;
+mod inline;
+
 use std::ops::Range;
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Parser, Tag, TagEnd};
@@ -11,14 +15,13 @@ use super::super::style::{Role, Text};
 use super::super::wrap::Wrapper;
 use super::Look;
 use super::grid::{Grid, GridCell};
-use super::highlight::Highlighter;
-use super::mark::{is_without_marks, loose_mark, open_mark, options, with_own_marks};
+use super::mark::{is_without_marks, loose_mark, options, with_own_marks};
+pub(super) use code::{closing_line, opening_line};
+use frame::Container;
+use inline::address_of;
 
 /// The most columns of a rule.
 const LONGEST_RULE: usize = 40;
-
-/// Spaces before code that has no fence.
-const CODE_INDENT: usize = 4;
 
 /// A paragraph whose beginning is printed already.
 #[derive(Debug, Clone)]
@@ -80,16 +83,6 @@ pub(super) fn render(source: &str, setting: &Setting<'_>) -> RenderedBlock {
         }
     }
     renderer.finish()
-}
-
-/// What a line stands in.
-enum Container {
-    Quote,
-    Item {
-        /// What is printed before the first line of the item, until it is.
-        marker: Option<String>,
-        width: usize,
-    },
 }
 
 /// A list, with the number of its next item.
@@ -349,165 +342,6 @@ impl<'a> Renderer<'a> {
         self.containers.push(Container::Item { marker: Some(marker), width });
     }
 
-    fn start_emphasis(&mut self, role: Role, mark: &str) {
-        // A heading is bold already.
-        let role = if self.role() == Role::Heading { Role::Heading } else { role };
-        self.roles.push(role);
-        if self.setting.look == Look::Marks {
-            self.push(role, mark, false);
-        }
-    }
-
-    fn end_emphasis(&mut self, mark: &str) {
-        if self.setting.look == Look::Marks {
-            self.push(self.role(), mark, false);
-        }
-        self.roles.pop();
-    }
-
-    /// Prints the address of a link, unless its text is the address.
-    fn end_link(&mut self) {
-        let Some((address, text)) = self.links.pop() else { return };
-        let is_known = text == address || address.strip_prefix("mailto:") == Some(&*text);
-        if !is_known && !address.is_empty() {
-            let gap = if text.is_empty() { "" } else { " " };
-            self.push(Role::Plain, gap, false);
-            self.push(Role::Dim, &format!("({address})"), false);
-        }
-    }
-
-    fn text(&mut self, text: &str, range: Range<usize>) {
-        if let Some((_, code)) = &mut self.code {
-            code.push_str(text);
-            return;
-        }
-        let is_exact = self.source.get(range.clone()) == Some(text);
-        let open =
-            if self.setting.is_whole || !is_exact { None } else { open_mark(self.source, range.clone()) };
-        let start = self.skipped.saturating_sub(range.start).min(text.len());
-        self.skipped -= start;
-        let end = open.map_or(text.len(), |open| (open - range.start).max(start));
-        self.push(self.role(), text.get(start..end).unwrap_or_default(), false);
-        self.block.is_waiting |= open.is_some();
-    }
-
-    fn role(&self) -> Role {
-        self.roles.last().copied().unwrap_or(Role::Plain)
-    }
-
-    /// Adds text to the paragraph, or to the cell of a table.
-    fn push(&mut self, role: Role, text: &str, is_whole: bool) {
-        if let Some((_, inner)) = self.links.last_mut() {
-            inner.push_str(text);
-        }
-        if let Some(grid) = &mut self.grid {
-            if let Some(cell) = grid.rows.last_mut().and_then(|row| row.last_mut()) {
-                cell.0.push((role, text.to_owned(), is_whole));
-            }
-            return;
-        }
-        // The text of a tight item has no paragraph.
-        self.open_paragraph();
-        if let Some(wrapper) = &mut self.wrapper {
-            if is_whole { wrapper.push_whole(role, text) } else { wrapper.push(role, text) }
-        }
-    }
-
-    fn open_paragraph(&mut self) {
-        if self.wrapper.is_none() {
-            let (first, rest) = self.prefixes();
-            self.block.indent = rest.width();
-            self.wrapper = Some(Wrapper::new(self.setting.columns, first, rest));
-        }
-    }
-
-    fn end_paragraph(&mut self) {
-        if let Some(wrapper) = self.wrapper.take() {
-            self.block.column = wrapper.column();
-            self.block.lines.extend(wrapper.finish());
-        }
-    }
-
-    /// Ends what is open before a block, and prints the empty line before it, if the source has one.
-    fn begin_block(&mut self, start: usize) {
-        self.end_paragraph();
-        let gap = self.source.get(self.end..start).unwrap_or_default();
-        // The first line of an item is the line of its marker.
-        let is_marked = matches!(self.containers.last(), Some(Container::Item { marker: Some(_), .. }));
-        if !self.block.lines.is_empty() && !is_marked && gap.matches('\n').count() > 1 {
-            let (_, rest) = self.prefixes();
-            self.block.lines.push(rest.trimmed());
-        }
-        self.end = self.end.max(start);
-    }
-
-    /// Returns what the next line begins with, and the lines after it. The markers of items are printed once.
-    fn prefixes(&mut self) -> (Text, Text) {
-        let (mut first, mut rest) = (Text::new(), Text::new());
-        let bar = if self.setting.look == Look::Colors { "│ " } else { "> " };
-        for container in &mut self.containers {
-            match container {
-                Container::Quote => {
-                    first.push(Role::Dim, bar);
-                    rest.push(Role::Dim, bar);
-                }
-                Container::Item { marker, width } => {
-                    first = match marker.take() {
-                        Some(marker) => first.plain(marker),
-                        None => first.spaces(*width),
-                    };
-                    rest = rest.spaces(*width);
-                }
-            }
-        }
-        (first, rest)
-    }
-
-    /// The columns beside the prefix of a line.
-    fn room(&self) -> usize {
-        let taken: usize = self
-            .containers
-            .iter()
-            .map(|container| match container {
-                Container::Quote => 2,
-                Container::Item { width, .. } => *width,
-            })
-            .sum();
-        self.setting.columns.saturating_sub(taken)
-    }
-
-    fn end_code(&mut self, range: &Range<usize>) {
-        let Some((language, code)) = self.code.take() else { return };
-        let source = self.source.get(range.clone()).unwrap_or_default();
-        let (_, last) = source.trim_end().rsplit_once('\n').unwrap_or_default();
-        let marks = last.trim_start_matches([' ', '>']);
-        let is_closed = marks.len() >= 3 && marks.trim_start_matches(['`', '~']).is_empty();
-        let is_open = self.is_at_end(range) && !(language.is_some() && is_closed);
-        let mut highlighter = Highlighter::new(language.as_deref().unwrap_or_default());
-        let mut lines = Vec::new();
-        if let Some(language) = language.as_deref().filter(|_| !is_open || source.contains('\n')) {
-            lines.push(opening_line(language, self.setting.look));
-        }
-        let complete = match code.rsplit_once('\n') {
-            Some((complete, _)) if is_open => complete,
-            None if is_open => "",
-            _ => code.strip_suffix('\n').unwrap_or(&code),
-        };
-        if !complete.is_empty() || !(is_open || code.is_empty()) {
-            let indent = if language.is_some() { 0 } else { CODE_INDENT };
-            let line = |line: &str| Text::new().spaces(indent).join(highlighter.line(line));
-            lines.extend(complete.split('\n').map(line));
-        }
-        if language.is_some() && !is_open {
-            lines.push(closing_line(self.setting.look));
-        }
-        for line in lines {
-            let (first, _) = self.prefixes();
-            self.block.lines.push(first.join(line));
-        }
-        self.block.is_waiting |= is_open;
-    }
-
     fn finish(mut self) -> RenderedBlock {
         match self.wrapper.take() {
             Some(mut wrapper) if !self.setting.is_whole => {
@@ -526,12 +360,6 @@ impl<'a> Renderer<'a> {
     }
 }
 
-/// The address of a link, with its title.
-fn address_of(address: &str, title: &str) -> String {
-    let title = title.replace('\n', " ");
-    if title.is_empty() { address.to_owned() } else { format!("{address} \"{title}\"") }
-}
-
 /// Whether the end of a block could only be that of the source.
 fn is_block(tag: TagEnd) -> bool {
     matches!(
@@ -542,18 +370,4 @@ fn is_block(tag: TagEnd) -> bool {
 
 fn depth(level: HeadingLevel) -> usize {
     level as usize
-}
-
-/// The line before code.
-pub(super) fn opening_line(language: &str, look: Look) -> Text {
-    match (look, language.trim()) {
-        (Look::Words, "") => "Code:".into(),
-        (Look::Words, language) => format!("Code, {language}:").into(),
-        (_, language) => Text::new().add(Role::Dim, format!("```{language}")),
-    }
-}
-
-/// The line after code.
-pub(super) fn closing_line(look: Look) -> Text {
-    if look == Look::Words { "End of code.".into() } else { Text::new().add(Role::Dim, "```") }
 }
