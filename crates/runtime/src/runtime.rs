@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use backstitch_core::execution::Resources;
 use backstitch_core::id::{EvaluationId, SessionId};
-use backstitch_core::journal::{EvaluationOutcome, InboxItem, InboxKind, Position, Record};
+use backstitch_core::journal::{EvaluationOutcome, InboxItem, InboxKind, Position, Record, SessionName};
 use backstitch_core::message::{MediaPart, PolicyName};
 use backstitch_core::object::ObjectContent;
 use backstitch_core::ports::{ClaimMode, Owner, Store, Workspace, content_of};
@@ -54,6 +54,8 @@ pub struct SessionOptions {
     pub resources: Resources,
     /// Labels of a new session.
     pub tags: BTreeMap<String, String>,
+    /// The name of a new session, which is stored with it. Whether another session has it is not checked.
+    pub name: Option<SessionName>,
     /// The id of a new session. By default it is generated.
     pub id: Option<SessionId>,
     /// The seed of a new session. By default it is generated.
@@ -228,6 +230,9 @@ impl Runtime {
             let mut done = live.reconcile_files().await;
             if let (Ok(()), Some(isolation)) = (&done, options.isolation) {
                 done = live.record_isolation(isolation).await;
+            }
+            if let (Ok(()), Some(name)) = (&done, options.name) {
+                done = live.record(vec![name.note().into()]).await;
             }
             live.or_release(done).await
         };

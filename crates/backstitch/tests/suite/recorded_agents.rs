@@ -182,6 +182,12 @@ async fn a_session_is_found_by_its_name() {
         &[("team".to_owned(), "b".to_owned())].into()
     );
     assert_eq!(runtime.sessions(team("b")).await.unwrap().sessions.len(), 2);
+    // A session that is started with a name has it from its first record on.
+    let agent = Agent::new("tailor").policy(ScriptedPolicy::from_toml(QUICK).unwrap());
+    let options = SessionOptions { name: Some(name("sleeve")), ..SessionOptions::default() };
+    let run = runtime.start_with(&agent, "Mend the sleeve.", options).await.unwrap();
+    assert_eq!(runtime.find_session("sleeve").await.unwrap(), run.session());
+    run.outcome().await.unwrap();
     // A name in a journal of another person is checked too.
     let hostile = Note::new("name", "x\u{1b}[2J");
     runtime.add_note(sessions[0], hostile).await.unwrap();

@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use anyhow::Context as _;
 use backstitch::agent_file::{AgentDefinition, BuiltAgent};
-use backstitch::code::ErrorCode;
-use backstitch::host::{Fidelity, OpenedWorkspace};
+use backstitch::host::{AskedCalls, Fidelity, OpenedWorkspace};
 use backstitch::id::SessionId;
 use backstitch::journal::{PauseReason, RecordBody, SessionName, StopReason};
 use backstitch::ports::Workspace;
@@ -23,8 +21,7 @@ use super::live::{AnnouncedRun, Screen};
 use crate::common::Common;
 use crate::open::{OpenStore, Signals, short, uncovered};
 use crate::people::in_place::{
-    AskedCalls, Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, ask_while_driven,
-    is_askable, server_questions,
+    Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, ask_while_driven, server_questions,
 };
 
 /// A session that this process drives, and everything that is needed to continue it after a decision.
@@ -67,7 +64,7 @@ impl DrivenSession {
     /// Follows a run to its end. The calls of an engine, and those of MCP servers that ask, wait while it runs, so a person is asked meanwhile.
     async fn follow_run(&self, run: backstitch::Run) -> anyhow::Result<DriveReport> {
         self.live.use_files(&self.place.runtime);
-        let (tick, mut asked, mut run) = (self.live.tick(), AskedCalls::new(), run.with_content());
+        let (tick, mut asked, mut run) = (self.live.tick(), AskedCalls::default(), run.with_content());
         let has_engine = self.built.agent.engine_name().is_some();
         loop {
             let event = tokio::select! {
@@ -134,7 +131,7 @@ pub(crate) struct DriveReport {
 impl DriveReport {
     /// Whether the session waits for a decision that a person can make now.
     pub(crate) fn can_ask(&self, common: &Common) -> bool {
-        let waits = matches!(&self.ended, Ok(DriveOutcome::Paused { reason, .. }) if is_askable(*reason));
+        let waits = matches!(&self.ended, Ok(DriveOutcome::Paused { reason, .. }) if reason.is_askable());
         waits && !self.interrupted && common.can_ask()
     }
 
@@ -203,10 +200,6 @@ impl Drop for Stopper {
     }
 }
 
-/// How often a session that is just released is tried to be named, and how long each of them waits.
-const NAME_ATTEMPTS: usize = 50;
-const NAME_INTERVAL: Duration = Duration::from_millis(20);
-
 /// A session that is not stored yet.
 pub(crate) struct NewSession {
     pub(crate) place: OpenStore,
@@ -249,27 +242,11 @@ impl NewSession {
             isolation: files.as_ref().and_then(|files| files.isolation.clone()),
             id: Some(self.id),
             tags,
+            name: name.cloned(),
             ..SessionOptions::default()
         };
         let run = runtime.start_with(agent, mission, options).await?;
-        if let Some(name) = name {
-            self.give_name(name).await?;
-        }
         Ok(StartedSession { run, files })
-    }
-
-    /// Names the session. Its run may end at the same moment and release it: then the name is recorded right after that.
-    async fn give_name(&self, name: &SessionName) -> anyhow::Result<()> {
-        for _ in 0..NAME_ATTEMPTS {
-            match self.place.runtime.name_session(self.id, Some(name)).await {
-                Err(error) if matches!(error.code(), ErrorCode::ClaimLost | ErrorCode::SessionHeld) => {
-                    tokio::time::sleep(NAME_INTERVAL).await;
-                }
-                named => return named.map(|_| ()).map_err(Into::into),
-            }
-        }
-        self.place.runtime.name_session(self.id, Some(name)).await?;
-        Ok(())
     }
 }
 
