@@ -12,9 +12,8 @@ use agent_client_protocol::v1::schema::{
     ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
 use backstitch::approval::{ApprovalRule, ApprovalScope, ApprovalVerdict, CommandWords};
-use backstitch::host::DriftPolicy;
-use backstitch::id::CallId;
-use backstitch::journal::{ApprovalSubject, Decision, PauseReason};
+use backstitch::host::{AskedCalls, DriftPolicy};
+use backstitch::journal::{Decision, PauseReason};
 use backstitch::message::OptionResult;
 use backstitch::ports::{CommandNeeds, Workspace};
 use backstitch::tool::ToolName;
@@ -39,9 +38,6 @@ pub(crate) enum Decisions {
     LeftOpen,
 }
 
-/// The calls that a person was asked about while an engine runs, each with what the question was about.
-pub(crate) type AskedCalls = Vec<(CallId, Option<ApprovalSubject>)>;
-
 /// An answer that a person may choose, and what it decides.
 struct Choice {
     option: PermissionOption,
@@ -59,22 +55,6 @@ impl Choice {
     }
 }
 
-/// Whether a pause ends with decisions of a person.
-pub(crate) fn is_askable(reason: PauseReason) -> bool {
-    is_about_call(reason) || matches!(reason, PauseReason::Asked | PauseReason::Files)
-}
-
-fn is_about_call(reason: PauseReason) -> bool {
-    matches!(reason, PauseReason::Approval | PauseReason::EffectUnknown)
-}
-
-/// Whether a session waits for a decision about changed files.
-fn waits_for_files(view: &JournalView) -> bool {
-    view.pauses().any(|pause| {
-        pause.reason == PauseReason::Files || pause.reason == PauseReason::Asked && pause.files_changed
-    })
-}
-
 impl EditorSession {
     /// Asks about everything that the session and its sub-agents wait for, and records the decisions.
     pub(crate) async fn ask_all(
@@ -84,12 +64,12 @@ impl EditorSession {
     ) -> Result<Decisions, RuntimeError> {
         let (runtime, session) = (&state.prepared.runtime, self.session);
         let view = runtime.view(session).await?;
-        if waits_for_files(&view) {
+        if view.waits_for_files() {
             let drift = self.ask_about_files(state, &view).await?;
             return Ok(drift.map_or(Decisions::LeftOpen, |drift| Decisions::Made(Some(drift))));
         }
         let calls = runtime.waiting_calls(session).await?;
-        let calls: Vec<_> = calls.into_iter().filter(|call| is_about_call(call.reason)).collect();
+        let calls: Vec<_> = calls.into_iter().filter(|call| call.reason.is_about_call()).collect();
         let count = calls.len();
         for call in calls {
             if !self.ask_about(state, &call, files.as_ref()).await? {
@@ -108,14 +88,8 @@ impl EditorSession {
         asked: &mut AskedCalls,
     ) -> Result<bool, RuntimeError> {
         loop {
-            let calls = state.prepared.runtime.waiting_calls(self.session).await?;
-            let about = |call: &WaitingCall| (call.call, call.subject.clone());
-            let open: AskedCalls = calls.iter().map(about).collect();
-            asked.retain(|question| open.contains(question));
-            let is_new =
-                |call: &WaitingCall| call.reason == PauseReason::Approval && !asked.contains(&about(call));
-            let Some(call) = calls.into_iter().find(is_new) else { return Ok(true) };
-            asked.push(about(&call));
+            let waiting = state.prepared.runtime.waiting_calls(self.session).await?;
+            let Some(call) = asked.first_new(waiting) else { return Ok(true) };
             if !self.ask_about(state, &call, None).await? {
                 return Ok(false);
             }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::StopReason;
 use backstitch::code::ErrorCode;
-use backstitch::host::reason_word;
+use backstitch::host::{AskedCalls, reason_word};
 use backstitch::journal::{PauseReason, RecordBody};
 use backstitch::ports::Workspace;
 use backstitch::{
@@ -18,7 +18,7 @@ use backstitch::{
 
 use crate::content::EditorPrompt;
 use crate::error::{coded, invalid, of_runtime};
-use crate::questions::{AskedCalls, Decisions, is_askable};
+use crate::questions::Decisions;
 use crate::replay::is_open;
 use crate::session::{EditorSession, SessionState};
 use crate::updates::TurnUpdates;
@@ -132,7 +132,7 @@ impl EditorSession {
         let mut ended = self.follow(state, run, &mut updates, stop).await;
         while let Ok(DriveOutcome::Paused { reason, .. }) = &ended {
             let is_stopped = stop.is_cancelled() || self.closed.is_cancelled();
-            if is_stopped || !is_askable(*reason) {
+            if is_stopped || !reason.is_askable() {
                 break;
             }
             let files = self.open_files(state).await?;
@@ -171,7 +171,7 @@ impl EditorSession {
         updates: &mut TurnUpdates,
         stop: &CancellationToken,
     ) -> Result<DriveOutcome, RuntimeError> {
-        let (mut run, mut asked) = (run.with_content(), AskedCalls::new());
+        let (mut run, mut asked) = (run.with_content(), AskedCalls::default());
         let (mut is_cancelled, mut is_paused) = (false, false);
         // The calls of an engine wait while it runs.
         let has_engine = state.prepared.agent.built.agent.engine_name().is_some();

@@ -110,5 +110,5 @@ pub use run::{
 pub use runner::{CallOutcome, CallRequest, InvalidArguments, ToolRunner, check_arguments};
 pub use runtime::{Runtime, SessionOptions};
 pub use tools::{DuplicateTool, Tools};
-pub use waiting::{CallArguments, WaitingCall, call_arguments};
+pub use waiting::{AskedCalls, CallArguments, WaitingCall, call_arguments};
 pub use workspace::{Isolation, OpenedWorkspace, OperationFiles, WorkspaceSpec};

@@ -32,6 +32,25 @@ pub struct WaitingCall {
     pub subject: Option<ApprovalSubject>,
 }
 
+/// The questions about calls that a person was asked, each with what it was about.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AskedCalls(Vec<(CallId, Option<ApprovalSubject>)>);
+
+impl AskedCalls {
+    /// Returns the first of the calls that wait whose approval was not asked for, and notes it. A question that has ended is asked
+    /// again if the call waits with the same subject later.
+    pub fn first_new(&mut self, waiting: Vec<WaitingCall>) -> Option<WaitingCall> {
+        let about = |call: &WaitingCall| (call.call, call.subject.clone());
+        let open: Vec<_> = waiting.iter().map(about).collect();
+        self.0.retain(|question| open.contains(question));
+        let is_new =
+            |call: &WaitingCall| call.reason == PauseReason::Approval && !self.0.contains(&about(call));
+        let call = waiting.into_iter().find(is_new)?;
+        self.0.push(about(&call));
+        Some(call)
+    }
+}
+
 /// The arguments of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallArguments {

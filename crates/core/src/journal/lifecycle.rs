@@ -234,6 +234,16 @@ pub enum PauseReason {
 }
 
 impl PauseReason {
+    /// Whether the session waits for a decision about a call.
+    pub fn is_about_call(self) -> bool {
+        matches!(self, Self::Approval | Self::EffectUnknown)
+    }
+
+    /// Whether answers of a person can end the pause, and the session continues with them.
+    pub fn is_askable(self) -> bool {
+        self.is_about_call() || matches!(self, Self::Asked | Self::Files)
+    }
+
     /// The stable code that explains the pause.
     pub fn code(self) -> ErrorCode {
         match self {

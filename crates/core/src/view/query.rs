@@ -170,6 +170,13 @@ impl JournalView {
         self.visible.pauses.iter()
     }
 
+    /// Whether the session waits for a decision about files that changed while no process drove it.
+    pub fn waits_for_files(&self) -> bool {
+        self.pauses().any(|pause| {
+            pause.reason == PauseReason::Files || pause.reason == PauseReason::Asked && pause.files_changed
+        })
+    }
+
     /// Time of the last visible record.
     pub fn recorded_at(&self) -> Option<Timestamp> {
         self.visible.last_at

@@ -3,7 +3,6 @@
 
 use backstitch::filesystem::format;
 use backstitch::host::DriftPolicy;
-use backstitch::journal::PauseReason;
 use backstitch::ports::{ObjectOverlay, PathChange};
 use backstitch::view::JournalView;
 
@@ -14,13 +13,6 @@ use crate::terminal::{Role, Text, exact_text};
 
 /// Maximum number of files that are listed.
 const MOST_FILES: usize = 20;
-
-/// Whether a session waits for a decision about changed files.
-pub(super) fn waits_for_files(view: &JournalView) -> bool {
-    view.pauses().any(|pause| {
-        pause.reason == PauseReason::Files || pause.reason == PauseReason::Asked && pause.files_changed
-    })
-}
 
 /// Asks what to do with the files that changed. `None` leaves the session waiting.
 pub(super) async fn ask(

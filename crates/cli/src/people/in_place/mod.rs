@@ -17,9 +17,9 @@ mod shown;
 use std::sync::Arc;
 
 use backstitch::approval::{ApprovalRules, ApprovalVerdict};
-use backstitch::host::DriftPolicy;
-use backstitch::id::{CallId, SessionId};
-use backstitch::journal::{ApprovalSubject, Decision, Origin, PauseReason};
+use backstitch::host::{AskedCalls, DriftPolicy};
+use backstitch::id::SessionId;
+use backstitch::journal::{Decision, Origin};
 use backstitch::ports::{BoxFuture, Workspace};
 use backstitch::{DecideOptions, OperationFiles, RuntimeError, Tools, WaitingCall};
 
@@ -58,19 +58,6 @@ pub(crate) struct WaitingSession<'a> {
     pub(crate) rules: &'a ApprovalRules,
 }
 
-/// The calls that a person was asked about, each with what the question was about.
-pub(crate) type AskedCalls = Vec<(CallId, Option<ApprovalSubject>)>;
-
-/// Whether a run ended with a pause that [`ask_person`] may end.
-pub(crate) fn is_askable(reason: PauseReason) -> bool {
-    is_about_call(reason) || matches!(reason, PauseReason::Asked | PauseReason::Files)
-}
-
-/// Whether a pause waits for a decision about a call.
-fn is_about_call(reason: PauseReason) -> bool {
-    matches!(reason, PauseReason::Approval | PauseReason::EffectUnknown)
-}
-
 /// Asks a person about all calls that a session and its sub-agents wait for, and records the decisions. Changed files are
 /// asked about first.
 pub(crate) async fn ask_person(
@@ -78,12 +65,12 @@ pub(crate) async fn ask_person(
     person: &mut dyn Person,
 ) -> anyhow::Result<Decisions> {
     let view = waiting.place.view(waiting.session).await?;
-    if files::waits_for_files(&view) {
+    if view.waits_for_files() {
         let decided = files::ask(waiting, &view, person).await?;
         return Ok(decided.map_or(Decisions::LeftOpen, |drift| Decisions::Made(Some(drift))));
     }
     let calls = waiting.place.runtime.waiting_calls(waiting.session).await?;
-    let calls: Vec<_> = calls.into_iter().filter(|call| is_about_call(call.reason)).collect();
+    let calls: Vec<_> = calls.into_iter().filter(|call| call.reason.is_about_call()).collect();
     let count = calls.len();
     for (index, call) in calls.into_iter().enumerate() {
         if !waiting.ask_about(call, (count > 1).then_some((index + 1, count)), person).await? {
@@ -104,14 +91,7 @@ pub(crate) async fn ask_while_driven(
 ) -> anyhow::Result<bool> {
     loop {
         let calls = waiting.place.runtime.waiting_calls(waiting.session).await?;
-        let about = |call: &WaitingCall| (call.call, call.subject.clone());
-        // A question that has ended is asked again if the call waits with the same subject later.
-        let open: AskedCalls = calls.iter().map(about).collect();
-        asked.retain(|question| open.contains(question));
-        let is_new =
-            |call: &WaitingCall| call.reason == PauseReason::Approval && !asked.contains(&about(call));
-        let Some(call) = calls.into_iter().find(is_new) else { return Ok(true) };
-        asked.push(about(&call));
+        let Some(call) = asked.first_new(calls) else { return Ok(true) };
         if !waiting.ask_about(call, None, person).await? {
             return Ok(false);
         }

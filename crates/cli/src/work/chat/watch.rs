@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use backstitch::host::one_line;
+use backstitch::host::{AskedCalls, one_line};
 use backstitch::id::SessionId;
 use backstitch::journal::{InboxKind, StopReason};
 use backstitch::ports::Workspace;
@@ -16,7 +16,7 @@ use super::typing::{TypingReader, TypingStep};
 use crate::open::Signals;
 use crate::people::in_place::server_questions::{self, ServerQuestion};
 use crate::people::in_place::{
-    AskedCalls, Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, ask_while_driven,
+    Decisions, Interrupts, TerminalPerson, WaitingSession, ask_person, ask_while_driven,
 };
 use crate::terminal::{Role, Text};
 use crate::work::driving::DriveReport;
@@ -92,7 +92,7 @@ impl Conversation {
         let mut typing = TypingReader::start(std::mem::take(&mut self.typed_ahead().draft));
         // The calls of an engine wait while it runs, so a person is asked meanwhile.
         let asks = self.built.agent.engine_name().is_some() && self.common.can_ask();
-        let mut asked = AskedCalls::new();
+        let mut asked = AskedCalls::default();
         loop {
             tokio::select! {
                 event = run.next() => match event {
