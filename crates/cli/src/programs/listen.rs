@@ -2,6 +2,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use anyhow::Context as _;
+use tokio::net::TcpListener;
+
+use crate::error::{CommandError, ErrorCode};
 use crate::usage::{self, Usage};
 
 /// Resolves `HOST:PORT` or `PORT`, the value of an option.
@@ -27,6 +31,26 @@ pub(super) async fn resolve(option: &str, given: &str) -> anyhow::Result<Vec<Soc
     Ok(found)
 }
 
+/// Opens the first of some addresses that can be opened. Returns it with `HOST:PORT` for a URL: the first name by which other machines
+/// reach it, or its address if they do not.
+pub(super) async fn open(
+    option: &str,
+    given: &str,
+    addresses: &[SocketAddr],
+    names: &[String],
+) -> anyhow::Result<(TcpListener, String)> {
+    let listener = TcpListener::bind(addresses).await.map_err(|error| {
+        let message = format!("{option} {given}: the address cannot be opened: {error}");
+        CommandError::new(ErrorCode::Io, message).with_hint(format!("`{option} 0` chooses a free port"))
+    })?;
+    let bound = listener.local_addr().context("the address of the server is not known")?;
+    let host = match names.first().filter(|_| !bound.ip().is_loopback()) {
+        Some(name) => name.parse().map_or(name.clone(), shown),
+        None => shown(bound.ip()),
+    };
+    Ok((listener, format!("{host}:{}", bound.port())))
+}
+
 /// Refuses values of `--allow-host` that are not names or addresses.
 pub(super) fn check_hosts(hosts: &[String]) -> anyhow::Result<()> {
     for host in hosts {
@@ -42,7 +66,7 @@ pub(super) fn check_hosts(hosts: &[String]) -> anyhow::Result<()> {
 }
 
 /// Formats an address for a URL.
-pub(super) fn shown(address: IpAddr) -> String {
+fn shown(address: IpAddr) -> String {
     match address {
         IpAddr::V4(address) => address.to_string(),
         IpAddr::V6(address) => format!("[{address}]"),

@@ -2,14 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use backstitch::agent_file::SERVER_TOKEN_VARIABLE;
 use backstitch_mcp::{AccessToken, HttpAccess};
 use clap::Args;
 use tokio::net::TcpListener;
 
 use crate::common::quoted;
-use crate::error::{CommandError, ErrorCode};
 use crate::keys;
 use crate::programs::listen;
 use crate::usage::{self, Usage};
@@ -57,19 +55,10 @@ impl HttpFlags {
             );
             return usage::refuse(message);
         }
-        let listener = TcpListener::bind(&*addresses).await.map_err(|error| {
-            CommandError::new(ErrorCode::Io, format!("--http {given}: the address cannot be opened: {error}"))
-                .with_hint("`--http 0` chooses a free port")
-        })?;
-        let bound = listener.local_addr().context("the address of the server is not known")?;
-        let host = self.allow_host.first().filter(|_| !bound.ip().is_loopback());
-        let host = host.map_or_else(
-            || listen::shown(bound.ip()),
-            |host| host.parse().map_or(host.clone(), listen::shown),
-        );
+        let (listener, place) = listen::open("--http", given, &addresses, &self.allow_host).await?;
         let access = HttpAccess::new(token.clone());
         let access = self.allow_host.iter().fold(access, |access, host| access.with_host(host));
-        let url = format!("http://{host}:{}/mcp", bound.port());
+        let url = format!("http://{place}/mcp");
         Ok(Some(OpenAddress { listener, access, url, token, is_made }))
     }
 

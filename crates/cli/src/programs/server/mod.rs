@@ -16,13 +16,11 @@ use backstitch_server::{AccessToken, HttpAccess, NoAgents, Pages, Server, Server
 use clap::Args;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use self::agents::CommandAgents;
 use super::listen;
 use crate::common::Common;
-use crate::error::{CommandError, ErrorCode};
 use crate::open::{OpenStore, Signals};
 use crate::usage;
 
@@ -87,18 +85,8 @@ impl Serve {
             Some(files) => server.with_tls(files).map_err(|error| usage::Usage(error.to_string()))?,
             None => server,
         };
-        let listener = TcpListener::bind(&*addresses).await.map_err(|error| {
-            let message = format!("--listen {}: the address cannot be opened: {error}", self.listen);
-            CommandError::new(ErrorCode::Io, message).with_hint("`--listen 0` chooses a free port")
-        })?;
-        let bound = listener.local_addr().context("the address of the server is not known")?;
-        let host = self.allow_host.first().filter(|_| !bound.ip().is_loopback());
-        let host = host.map_or_else(
-            || listen::shown(bound.ip()),
-            |host| host.parse().map_or(host.clone(), listen::shown),
-        );
-        let scheme = if tls.is_some() { "https" } else { "http" };
-        let url = format!("{scheme}://{host}:{}", bound.port());
+        let (listener, place) = listen::open("--listen", &self.listen, &addresses, &self.allow_host).await?;
+        let url = format!("{}://{place}", if tls.is_some() { "https" } else { "http" });
         raise_open_files();
         let mut signals = Signals::listen().context("signals cannot be handled here")?;
         self.announce(common, &url, &token);
