@@ -16,6 +16,7 @@ use super::error::{AgentFileError, Problem};
 use super::headers::is_variable;
 use super::keys::checked_url;
 use super::offered::below;
+use super::secret_values::shown;
 use super::values::Span;
 use crate::journal::Effect;
 use crate::ports::Sandbox;
@@ -94,8 +95,8 @@ impl McpDefinition {
         }
     }
 
-    /// Describes where the server is, and what it gets, for people who decide about it. Values are not shown, since they may
-    /// be secrets.
+    /// Describes where the server is, and what it gets, for people who decide about it. Values of variables, and those that may be
+    /// secrets, are not shown.
     pub fn description(&self) -> String {
         let line = match &self.url {
             Some(url) => format!("MCP server {} is at {url}", self.name),
@@ -104,8 +105,8 @@ impl McpDefinition {
         let variables = self.variables();
         let given =
             if variables.is_empty() { String::new() } else { format!(", gets {}", variables.join(", ")) };
-        let names: Vec<&str> = self.values.keys().map(String::as_str).collect();
-        let set = if names.is_empty() { String::new() } else { format!(", sets {}", names.join(", ")) };
+        let values: Vec<String> = self.values.iter().map(|(name, value)| shown(name, value)).collect();
+        let set = if values.is_empty() { String::new() } else { format!(", sets {}", values.join(", ")) };
         format!("{line}{given}{set}")
     }
 

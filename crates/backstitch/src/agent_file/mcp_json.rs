@@ -4,8 +4,8 @@
 //! {"mcpServers": {"files": {"command": "npx", "args": ["-y", "server-files"], "env": {"TOKEN": "${FILES_TOKEN}"}}}}
 //! ```
 //!
-//! A value of `env` is a text or `${VARIABLE}`. Since definitions are recorded, it has to be a variable if its name says that it is
-//! a secret, and so has a value of `headers`, with a word before it. What cannot be expressed is
+//! A value of `env` is a text or `${VARIABLE}`. Since definitions are recorded, it has to be a variable if its name or its shape says that it
+//! is a secret, and so has a value of `headers`, with a word before it. What cannot be expressed is
 //! left out with a note, and so is a server that is not understood.
 
 use std::collections::BTreeMap;
@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use super::headers::is_variable;
 use super::mcp::McpDefinition;
+use super::secret_values::{has_secret_shape, names_secret};
 
 /// The servers of a file.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -84,7 +85,7 @@ fn server(name: &str, value: Value) -> Result<McpDefinition, String> {
                 return Err(format!("the value of {variable} in `env` is not a text and not one variable"));
             }
             // The value may be a secret, so it is not repeated.
-            None if names_secret(&variable) && !value.is_empty() => {
+            None if names_secret(&variable, &value) && !value.is_empty() || has_secret_shape(&value) => {
                 return Err(format!(
                     "the value of {variable} in `env` may be a secret, and it would be recorded: write \"${{{variable}}}\" and set \
                      the variable"
@@ -112,12 +113,6 @@ fn reference(value: &str) -> Option<&str> {
     value.strip_prefix("${")?.strip_suffix('}').filter(|name| is_variable(name))
 }
 
-/// Whether the name of a variable says that its value is a secret.
-fn names_secret(variable: &str) -> bool {
-    let name = variable.to_ascii_uppercase().replace("AUTHOR_", "");
-    ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "AUTH"].iter().any(|part| name.contains(part))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,7 +121,7 @@ mod tests {
     fn servers_are_read_in_the_form_of_other_agents() {
         let file = McpFile::parse(
             r#"{"other": 1, "mcpServers": {
-                "files": {"command": "npx", "args": ["-y", "files"], "env": {"A": "${FILES_TOKEN}", "B": "plain"}, "x": 1},
+                "files": {"command": "npx", "args": ["-y", "files"], "env": {"A": "${FILES_TOKEN}", "B": "plain", "MAX_TOKENS": "4096"}, "x": 1},
                 "git": {"type": "http", "url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}
             }}"#,
         )
@@ -138,6 +133,8 @@ mod tests {
             ("files", &["npx", "-y", "files"].map(str::to_owned)[..])
         );
         assert_eq!((files.env["A"].as_str(), files.values["B"].as_str()), ("FILES_TOKEN", "plain"));
+        let shown = files.description();
+        assert!(shown.ends_with(", gets FILES_TOKEN, sets B=\"plain\", MAX_TOKENS=\"4096\""), "{shown}");
         assert_eq!(git.headers["Authorization"], "Bearer TOKEN");
         assert!(files.optional && git.optional);
         assert_eq!(McpFile::parse("{}").unwrap(), McpFile::default());
@@ -156,6 +153,7 @@ mod tests {
             (r#"{"command": "a", "env": {"B": "x${C}"}}"#, "the value of B"),
             (r#"{"command": "a", "env": {"B": "${C:-d}"}}"#, "the value of B"),
             (r#"{"command": "a", "env": {"GITHUB_TOKEN": "sk-1234"}}"#, "\"${GITHUB_TOKEN}\""),
+            (r#"{"command": "a", "env": {"PLAIN": "sk-1234567890"}}"#, "\"${PLAIN}\""),
             (r#"{"url": "https://example.com", "headers": {"X-Key": "sk-1234"}}"#, "the header X-Key"),
             (r#"{"url": "ftp://example.com"}"#, "url"),
             (r#"{}"#, "name the program"),

@@ -52,6 +52,7 @@ mod offered;
 mod provider;
 mod read;
 mod rights;
+mod secret_values;
 mod served;
 mod session;
 mod skill;

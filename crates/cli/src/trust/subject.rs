@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use backstitch::digest::Digest;
@@ -50,7 +50,8 @@ impl Subject {
 
     /// Whether a path is in the project, as it is written or after its links are resolved.
     pub(crate) fn holds(&self, path: &Path) -> bool {
-        let written = std::path::absolute(path).is_ok_and(|path| path.starts_with(&self.root));
+        let written =
+            std::path::absolute(path).is_ok_and(|path| without_steps_up(&path).starts_with(&self.root));
         // A link above the root does not lead out of it.
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let beside = parent.canonicalize().is_ok_and(|parent| parent.starts_with(&self.root));
@@ -137,6 +138,19 @@ impl Subject {
     pub(crate) fn record(&self) -> Result<(), TrustError> {
         Ledger::change(|ledger| ledger.trust(&self.root, &self.files))
     }
+}
+
+/// Returns an absolute path as it is written, without `..` and what it takes back.
+fn without_steps_up(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut before, part| {
+        match part {
+            Component::ParentDir => {
+                before.pop();
+            }
+            part => before.push(part),
+        }
+        before
+    })
 }
 
 fn digest(path: &Path) -> std::io::Result<String> {

@@ -85,6 +85,7 @@ fn files_outside_of_the_project_are_the_choice_of_the_user() {
     let model = scripted(&stage, &json!([{"text": "Done."}]));
     let outside = stage.write("agent.toml", &format!("model = {model:?}\n"));
     stage.run(&["run", "Mend", "--agent", &outside]).worked_quietly();
+    stage.run(&["run", "Mend", "--agent", "../agent.toml"]).worked_quietly();
     // A link of the project chooses in place of the user, and a link to the project is the project.
     std::os::unix::fs::symlink(&outside, stage.path("files/link.toml")).unwrap();
     stage.run(&["run", "Mend", "--agent", "link.toml"]).called_wrongly();
@@ -92,6 +93,7 @@ fn files_outside_of_the_project_are_the_choice_of_the_user() {
     put(&stage, "inside.toml", &format!("model = {model:?}\n"));
     let around = text_of(&stage.path("other/inside.toml"));
     stage.run(&["run", "Mend", "--agent", &around]).called_wrongly();
+    stage.run(&["run", "Mend", "--agent", "../files/inside.toml"]).called_wrongly();
     stage.run(&["trust", &around]).worked();
     stage.run(&["run", "Mend", "--agent", "inside.toml"]).worked_quietly();
 }

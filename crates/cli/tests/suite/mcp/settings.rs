@@ -97,7 +97,7 @@ fn servers_of_the_settings_are_offered_and_a_broken_one_is_only_named() {
 fn servers_of_a_project_need_trust_which_shows_what_they_run() {
     let stage = Stage::new();
     let command = inner(&stage);
-    let server = json!({"command": command[0], "args": command[1..], "env": {"COLOR": "blue"}});
+    let server = json!({"command": command[0], "args": command[1..], "env": {"COLOR": "blue", "MAX_TOKENS": "7", "HASH": "9f86d081884c7d659a2feaa0c55ad015"}});
     let file = json!({"mcpServers": {"inner": server, "old": {"type": "sse", "url": "https://example.com"}}});
     std::fs::write(stage.path("files/.mcp.json"), file.to_string()).unwrap();
     let model = calling(&stage, "inner__write_file");
@@ -111,7 +111,8 @@ fn servers_of_a_project_need_trust_which_shows_what_they_run() {
 
     let terminal = Pty::start(&stage, &["run", "Sew", "--model", &model], 400, 40);
     terminal.wait_for("MCP server inner runs: ");
-    terminal.wait_for(", sets COLOR");
+    terminal
+        .wait_for(", sets COLOR=\"blue\", HASH (not shown, because it may be a secret), MAX_TOKENS=\"7\"");
     terminal.wait_for("Trust them as they are now? [y/N]");
     terminal.send("y\r");
     let (code, text) = terminal.finish();
