@@ -75,7 +75,7 @@ impl AttachedMessage {
         for name in &self.names {
             let shown = format!("@{name}");
             let path = scope.resolved(name);
-            let path = path.ok_or_else(|| AttachError::refused(&shown, "there is no such file"))?;
+            let path = path.ok_or_else(|| AttachError::refusal(&shown, "there is no such file"))?;
             parts.attach(name, file::read(&shown, &path)?);
         }
         Ok(())

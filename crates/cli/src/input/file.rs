@@ -42,7 +42,7 @@ pub(crate) enum AttachError {
 }
 
 impl AttachError {
-    pub(super) fn refused(name: impl Into<String>, reason: impl Into<String>) -> Self {
+    pub(super) fn refusal(name: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::Refused { name: name.into(), reason: reason.into() }
     }
 }
@@ -55,53 +55,53 @@ impl From<AttachError> for Usage {
 
 /// Reads what a path names, within the limits.
 pub(super) fn read(name: &str, path: &Path) -> Result<AttachedContent, AttachError> {
-    let unreadable = |error: std::io::Error| AttachError::refused(name, error.to_string());
+    let unreadable = |error: std::io::Error| AttachError::refusal(name, error.to_string());
     // A pipe would block when it is opened.
     let metadata = std::fs::metadata(path).map_err(unreadable)?;
     if metadata.is_dir() {
         return Ok(AttachedContent::Listing(listing(path)));
     }
     if !metadata.is_file() {
-        return Err(AttachError::refused(name, "it is not an ordinary file"));
+        return Err(AttachError::refusal(name, "it is not an ordinary file"));
     }
     content_of(name, File::open(path).map_err(unreadable)?)
 }
 
 /// Reads an image. Everything else is refused.
 pub(super) fn read_image(name: &str, path: &Path) -> Result<AttachedContent, AttachError> {
-    let metadata = std::fs::metadata(path).map_err(|error| AttachError::refused(name, error.to_string()))?;
+    let metadata = std::fs::metadata(path).map_err(|error| AttachError::refusal(name, error.to_string()))?;
     if metadata.is_file()
         && let content @ AttachedContent::Media { kind: MediaType { modality: Modality::Image, .. }, .. } =
             read(name, path)?
     {
         return Ok(content);
     }
-    Err(AttachError::refused(name, "it is not an image (PNG, JPEG, GIF, WebP)"))
+    Err(AttachError::refusal(name, "it is not an image (PNG, JPEG, GIF, WebP)"))
 }
 
 /// Reads text, an image or a document to its end.
 pub(super) fn content_of(name: &str, source: impl Read) -> Result<AttachedContent, AttachError> {
-    let refused = |reason: String| AttachError::refused(name, reason);
+    let refusal = |reason: String| AttachError::refusal(name, reason);
     let mut bytes = Vec::new();
     let read = source.take(MOST_MEDIA + 1).read_to_end(&mut bytes);
-    read.map_err(|error| refused(error.to_string()))?;
+    read.map_err(|error| refusal(error.to_string()))?;
     let kind = MediaType::of_bytes(&bytes);
     let kind = kind.filter(|kind| matches!(kind.modality, Modality::Image | Modality::Document));
     let size = bytes.len() as u64;
     if let Some(kind) = kind {
         if size > MOST_MEDIA {
-            return Err(refused("it is larger than 3.75 MiB; make a smaller copy".to_owned()));
+            return Err(refusal("it is larger than 3.75 MiB; make a smaller copy".to_owned()));
         }
         return Ok(AttachedContent::Media { kind, bytes });
     }
     let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
     let Some(text) = text.or_else(|| (size > MOST_TEXT).then(String::new)) else {
         let known = "UTF-8 text, an image (PNG, JPEG, GIF, WebP) or a PDF document";
-        return Err(refused(format!("it is not {known}")));
+        return Err(refusal(format!("it is not {known}")));
     };
     if size > MOST_TEXT {
         let advice = "name the file in the message, and the agent reads the parts that it needs";
-        return Err(refused(format!("it is larger than 1 MiB; {advice}")));
+        return Err(refusal(format!("it is larger than 1 MiB; {advice}")));
     }
     Ok(AttachedContent::Text(text))
 }
