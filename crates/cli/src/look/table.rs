@@ -22,9 +22,6 @@ const MISSION: usize = 60;
 /// How much of a mission is laid out for a terminal, which is wider than any.
 const LONGEST: usize = 1_000;
 
-/// The most records of a fork that was not driven yet: its beginning, its agent and its files.
-const NEW_FORK: u64 = 4;
-
 /// Columns that a mission gets before other columns are left out.
 const ROOM: usize = 24;
 
@@ -102,7 +99,7 @@ fn arranged(sessions: &[ListedSession]) -> Vec<(usize, &ListedSession)> {
 pub(super) fn status(session: &ListedSession) -> Text {
     let status = session.status;
     let role = match status {
-        IndexedStatus::Running | IndexedStatus::Runnable => Role::Accent,
+        IndexedStatus::Running | IndexedStatus::Runnable | IndexedStatus::New => Role::Accent,
         IndexedStatus::Interrupted | IndexedStatus::Stopped | IndexedStatus::Paused => Role::Warning,
         IndexedStatus::Failed | IndexedStatus::Poisoned => Role::Failure,
         _ => Role::Plain,
@@ -112,12 +109,6 @@ pub(super) fn status(session: &ListedSession) -> Text {
         (IndexedStatus::Paused, Some(PauseReason::Asked)) => Text::new().add(role, "paused"),
         (IndexedStatus::Paused, Some(reason)) => {
             Text::new().add(role, format!("paused ({})", reason_word(reason)))
-        }
-        // Nobody has driven it yet.
-        (IndexedStatus::Interrupted, _)
-            if session.origin == OriginKind::Fork && session.records.number() <= NEW_FORK =>
-        {
-            Text::new().add(Role::Accent, "new")
         }
         // Between two hooks no process holds it.
         (IndexedStatus::Interrupted, _) if session.tags.contains_key(PROGRAM) => {

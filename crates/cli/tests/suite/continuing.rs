@@ -310,7 +310,6 @@ fn commands_take_the_latest_session() {
     assert_eq!(stage.run(&["request", "1", "--json"]).code, Some(0));
     assert_eq!(stage.run(&["fork"]).code, Some(0));
     assert_eq!(stage.run(&["fork", &sessions(&stage)[0], "turn:1"]).code, Some(0));
-    assert!(stage.run(&["ls"]).worked().contains("new"), "a fork that nobody has driven");
     // What changes something without a question needs a name where nobody is there.
     for arguments in
         [&["approve"][..], &["deny", "--all"], &["rewind"], &["rewind", "turn:1"], &["fork", "turn:1"]]
@@ -322,6 +321,52 @@ fn commands_take_the_latest_session() {
     let mut terminal = Pty::start(&stage, &["approve"], 80, 30);
     assert_eq!(terminal.exit_code(), Some(0), "{}", terminal.everything());
     assert!(terminal.everything().contains("touch hem"), "{}", terminal.everything());
+}
+
+/// D29: nothing has interrupted a fork that nobody has driven.
+#[test]
+fn a_new_fork_is_new_until_it_is_driven() {
+    let stage = stage();
+    let write = json!({"name": "write_file", "arguments": {"path": "note.txt", "text": "seven\n"}});
+    let model = scripted(&stage, &json!([{"text": "I write.", "calls": [write]}, {"text": "Done."}]));
+    stage.run(&["run", "Count", "--model", &model]).worked_quietly();
+    let first = stage.session();
+    let forked = stage.run(&["fork", &first, "turn:1", "--json"]).worked_quietly();
+    let fork = last_line(&forked)["session"].as_str().unwrap().to_owned();
+    let entry = || {
+        let listed = stage.run(&["ls", "--json"]).worked_quietly();
+        let mut lines = listed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.find(|line| line["session"] == fork.as_str()).unwrap()
+    };
+    let listed = || entry()["status"].clone();
+    assert_eq!(listed(), "new");
+    // A name is not work.
+    stage.run(&["name", &fork, "copy"]).worked_quietly();
+    assert_eq!(listed(), "new");
+    assert!(stage.run(&["ls"]).worked().contains("  new  "));
+    assert!(stage.run(&["ls", "--status", "new"]).worked().contains("copy"));
+    assert!(stage.run(&["ls", "--status", "interrupted"]).worked().contains("no session matches"));
+    assert_eq!(stage.json(&["show", &fork])["status"], "new");
+    assert!(stage.run(&["show", &fork]).worked().contains("(new)"));
+    let inbox = stage.run(&["inbox"]).worked();
+    assert!(inbox.contains(" new ") && !inbox.contains("interrupted"), "{inbox}");
+    let resumed = stage.run(&["resume", "--all-interrupted"]);
+    let said = format!("{}{}", resumed.output, resumed.errors);
+    assert!(said.contains("nothing was interrupted"), "{said}");
+    let terminal = Pty::start(&stage, &["chat", "--pick"], 100, 30);
+    terminal.wait_for("Continue which conversation?");
+    terminal.wait_for("new           copy");
+    terminal.send(ESCAPE);
+    assert!(!terminal.finish().1.contains("interrupted"));
+    // In its own directory, a new conversation offers it.
+    let directory = entry()["workspace"].as_str().unwrap().to_owned();
+    let script = format!("cd {directory:?} && {:?} chat --model {model:?}", env!("CARGO_BIN_EXE_backstitch"));
+    let terminal = Pty::start_shell(&stage, &script, 100, 30);
+    terminal.wait_for("Ctrl-O continues: copy");
+    terminal.wait_for("(new, ");
+    leave(terminal);
+    stage.run(&["resume", &fork]).worked_quietly();
+    assert_eq!(listed(), "idle");
 }
 
 #[test]

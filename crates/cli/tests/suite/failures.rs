@@ -149,6 +149,20 @@ fn a_run_that_an_error_stops_reports_what_was_spent_before() {
     assert_eq!((&last["spent"]["turns"], &last["spent"]["reasoning_tokens"]), (&json!(1), &json!(2)));
 }
 
+/// D8: without a budget nothing charges turns and calls.
+#[test]
+fn turns_and_calls_are_counted_with_and_without_a_budget() {
+    let call = json!({"name": "shell", "arguments": {"command": "true"}});
+    let replies = json!([{"calls": [call]}, {"text": "Done."}]);
+    for budget in [&[][..], &["--budget", "calls=50"]] {
+        let stage = Stage::new();
+        let model = scripted(&stage, &replies);
+        let ran = stage.run(&[&["run", "Do it", "--json", "--model", &model], budget].concat());
+        let spent = last_line(&ran.output)["spent"].clone();
+        assert_eq!((&spent["turns"], &spent["calls"]), (&json!(2), &json!(1)), "{budget:?}: {spent}");
+    }
+}
+
 #[test]
 fn a_signal_is_recorded_and_a_kill_is_not() {
     for (name, reason) in [("TERM", Some("signal")), ("KILL", None)] {

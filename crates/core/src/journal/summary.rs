@@ -82,7 +82,7 @@ pub struct SessionSummary {
 impl SessionSummary {
     /// The version that this program writes. It is raised when a summary follows from a journal in another way; sessions whose
     /// summaries have an earlier version count as not indexed.
-    pub const VERSION: u32 = 1;
+    pub const VERSION: u32 = 2;
 
     /// The most characters of a mission that a summary holds.
     pub const MISSION_LENGTH: usize = 100;
@@ -100,6 +100,8 @@ words! {
         Failed = "failed",
         /// An evaluation is open, and nothing says why it should not be driven.
         Open = "open",
+        /// A fork whose evaluation was open at its point, and which nobody has driven yet.
+        New = "new",
         /// An evaluation is open, and the reason why it is no longer driven is recorded.
         Stopped = "stopped",
         /// It waits for a decision.

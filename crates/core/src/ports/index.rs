@@ -20,6 +20,8 @@ words! {
         Runnable = "runnable",
         /// An evaluation is open, and its process ended without a word: it was killed.
         Interrupted = "interrupted",
+        /// A fork that has an evaluation to continue, and that nobody has driven yet.
+        New = "new",
         /// An evaluation is open, and the reason why it is no longer driven is recorded.
         Stopped = "stopped",
         /// It waits for a decision.
@@ -40,8 +42,9 @@ impl IndexedStatus {
         let is_runnable = has_waiting && !is_held;
         match state {
             JournalState::Poisoned => Self::Poisoned,
-            JournalState::Open | JournalState::Stopped if is_held => Self::Running,
+            JournalState::Open | JournalState::New | JournalState::Stopped if is_held => Self::Running,
             JournalState::Open => Self::Interrupted,
+            JournalState::New => Self::New,
             JournalState::Stopped => Self::Stopped,
             JournalState::Paused | JournalState::Idle | JournalState::Failed if is_runnable => Self::Runnable,
             JournalState::Paused => Self::Paused,
@@ -53,9 +56,10 @@ impl IndexedStatus {
     /// The states that can have this status.
     pub fn states(self) -> &'static [JournalState] {
         match self {
-            Self::Running => &[JournalState::Open, JournalState::Stopped],
+            Self::Running => &[JournalState::Open, JournalState::New, JournalState::Stopped],
             Self::Runnable => &[JournalState::Paused, JournalState::Idle, JournalState::Failed],
             Self::Interrupted => &[JournalState::Open],
+            Self::New => &[JournalState::New],
             Self::Stopped => &[JournalState::Stopped],
             Self::Paused => &[JournalState::Paused],
             Self::Idle => &[JournalState::Idle],
@@ -167,6 +171,7 @@ mod tests {
             (JournalState::Idle, ["idle", "runnable", "idle", "idle"]),
             (JournalState::Failed, ["failed", "runnable", "failed", "failed"]),
             (JournalState::Open, ["interrupted", "interrupted", "running", "running"]),
+            (JournalState::New, ["new", "new", "running", "running"]),
             (JournalState::Stopped, ["stopped", "stopped", "running", "running"]),
             (JournalState::Paused, ["paused", "runnable", "paused", "paused"]),
             (JournalState::Poisoned, ["poisoned"; 4]),

@@ -13,7 +13,7 @@ use super::fold::JournalView;
 use super::recorded::JournalEntry;
 use crate::id::SessionId;
 use crate::journal::{
-    EvaluationOutcome, JournalState, Record, RecordBody, SessionCreated, SessionFailure, SessionName,
+    EvaluationOutcome, JournalState, Origin, Record, RecordBody, SessionCreated, SessionFailure, SessionName,
     SessionStopped, SessionSummary, TagChange,
 };
 use crate::pack::packed_structs;
@@ -144,12 +144,32 @@ impl JournalView {
             SessionStatus::Interrupted | SessionStatus::Running if self.stopped().is_some() => {
                 JournalState::Stopped
             }
+            SessionStatus::Interrupted | SessionStatus::Running if self.is_untouched_fork() => {
+                JournalState::New
+            }
             SessionStatus::Interrupted | SessionStatus::Running => JournalState::Open,
             SessionStatus::Idle => match self.latest_outcome() {
                 Some(EvaluationOutcome::Failed) => JournalState::Failed,
                 _ => JournalState::Idle,
             },
         }
+    }
+
+    /// Whether the session is a fork that has neither asked nor called anything: everything that it shows is its parent's.
+    fn is_untouched_fork(&self) -> bool {
+        let (id, is_fork) = (self.session_id(), matches!(self.created().origin, Origin::Fork { .. }));
+        let has_asked = || {
+            let latest = self.latest_evaluation();
+            latest.is_some_and(|latest| {
+                let request = latest.requests.back();
+                latest.started.session == id || request.is_some_and(|last| last.started.point.session == id)
+            })
+        };
+        let has_called = || {
+            let mut intents = self.calls().rev().filter_map(|call| call.intent.as_ref());
+            intents.any(|intent| intent.point.session == id)
+        };
+        is_fork && !has_asked() && !has_called()
     }
 
     /// The summary of the session at this head.

@@ -6,7 +6,7 @@ import { bind } from "../lib/keys.js";
 import { ago, line, money, number, plural, short, visible } from "../lib/format.js";
 import { decision } from "./decide.js";
 
-const STATUS = ["running", "runnable", "interrupted", "stopped", "paused", "idle", "failed", "poisoned"];
+const STATUS = ["running", "runnable", "interrupted", "new", "stopped", "paused", "idle", "failed", "poisoned"];
 
 export const badge = (status) => h(`span.tag.${status}`, status);
 

@@ -7,17 +7,18 @@ use crate::report::{ListOptions, PendingSession};
 use crate::runtime::Runtime;
 
 /// The statuses of sessions that do not continue by themselves.
-const PENDING: [IndexedStatus; 5] = [
+const PENDING: [IndexedStatus; 6] = [
     IndexedStatus::Paused,
     IndexedStatus::Poisoned,
     IndexedStatus::Interrupted,
+    IndexedStatus::New,
     IndexedStatus::Stopped,
     IndexedStatus::Runnable,
 ];
 
 impl Runtime {
     /// Lists the sessions that wait for a person, the oldest first: those that wait for a decision, with all decisions of their
-    /// sub-agents, those that were interrupted or stopped, and those whose messages nobody has answered. A decision names
+    /// sub-agents, those that were interrupted or stopped, new forks, and those whose messages nobody has answered. A decision names
     /// the session that records it.
     pub async fn pending_sessions(&self) -> Result<Vec<PendingSession>, RuntimeError> {
         let query = PENDING.into_iter().fold(SessionQuery::roots(), SessionQuery::with_status);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use backstitch::RuntimeError;
 use backstitch::budget::Amounts;
+use backstitch::view::JournalView;
 use serde_json::{Value, json};
 
 use crate::error::{code_of, message_of};
@@ -17,6 +18,14 @@ pub(super) fn as_json((spent, unpriced): (Amounts, u64)) -> Value {
         "reasoning_tokens": spent.reasoning_tokens, "total_tokens": spent.total_tokens(),
         "money_micros": spent.money_micros, "unpriced_requests": unpriced, "turns": spent.turns, "calls": spent.calls,
     })
+}
+
+/// Returns what a session has spent. Turns and calls are charged only where a budget limits them, so those of its view count too.
+pub(super) fn spent_in(view: &JournalView) -> Amounts {
+    let charged = view.ledger().charged();
+    let turns = view.evaluations().map(|evaluation| evaluation.turns).sum();
+    let calls = view.calls().filter(|call| call.intent.is_some()).count() as u64;
+    Amounts { turns: charged.turns.max(turns), calls: charged.calls.max(calls), ..charged }
 }
 
 /// Formats what an evaluation took.

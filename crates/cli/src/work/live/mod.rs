@@ -277,7 +277,7 @@ impl Screen {
     /// Sets the total spending of the session, for its last event.
     pub(crate) fn set_spent(&self, view: &JournalView) {
         let unpriced = view.evaluations().map(|evaluation| evaluation.unpriced_requests()).sum();
-        self.state().spent = Some((view.ledger().charged(), unpriced));
+        self.state().spent = Some((closing::spent_in(view), unpriced));
     }
 
     /// Prints the last event. Later calls print nothing.
