@@ -1,7 +1,7 @@
 //! The two streams of the command.
 //!
 //! Standard output goes to the pager while there is one. If the reader has closed the pipe, as `head` does,
-//! the command exits as SIGPIPE would end it, and a session that it drives can be resumed. The status line is erased first.
+//! the command exits as SIGPIPE would end it, and a session that it drives can be resumed. Any other error of it ends the command too, with a message. The status line is erased first.
 
 use std::io::{self, Write as _};
 
@@ -9,6 +9,9 @@ use super::{draft, pager, status};
 
 /// Exit code that a shell reports for a program that SIGPIPE ended.
 const BROKEN_PIPE: i32 = 141;
+
+/// Exit code of a command whose output cannot be written.
+const UNWRITABLE: i32 = 1;
 
 /// Writes bytes, which have to be escaped, to standard output or to the pager.
 pub(super) fn stdout(bytes: &[u8]) {
@@ -42,6 +45,12 @@ fn check(result: io::Result<()>, stream: &str) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(BROKEN_PIPE),
         // An error of stderr cannot be reported anywhere.
         Err(_) if stream == "stderr" || std::thread::panicking() => {}
-        Err(error) => panic!("failed to write to {stream}: {error}"),
+        // Such as a full disk. What a session has done so far is durable, and it can be resumed.
+        Err(error) => {
+            let hint = "code: io; `backstitch explain io` says more";
+            let message = format!("error: standard output cannot be written: {error}\n{hint}\n");
+            let _ = io::stderr().lock().write_all(message.as_bytes());
+            std::process::exit(UNWRITABLE);
+        }
     }
 }

@@ -69,3 +69,27 @@ fn a_refused_run_leaves_no_empty_store() {
     assert!(errors.contains("needs a directory of its own"), "{errors}");
     assert_eq!(std::fs::read_dir(stage.path("files")).unwrap().count(), 0, "nothing was created");
 }
+
+/// D9: an output that cannot be written is an error, not a panic.
+#[test]
+fn a_full_disk_behind_standard_output_is_an_error() {
+    let stage = Stage::new();
+    let model = crate::stage::scripted(&stage, &serde_json::json!([{"text": "Done."}]));
+    stage.run(&["run", "Mend", "--model", &model]).worked_quietly();
+    let run = ["run", "Mend", "--model", &model];
+    let json = ["run", "Mend", "--json", "--model", &model];
+    for arguments in [&["ls"][..], &["ls", "--json"], &["log"], &["show"], &["stats"], &run, &json] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let ran =
+            stage.command(arguments).stdout(full).stderr(std::process::Stdio::piped()).output().unwrap();
+        let errors = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert_eq!(ran.status.code(), Some(1), "{arguments:?}: {errors}");
+        assert!(
+            errors.contains("standard output cannot be written") && errors.contains("code: io"),
+            "{errors}"
+        );
+        assert!(!errors.contains("panicked"), "{errors}");
+    }
+    // Those that ended in the middle of a run continue.
+    stage.run(&["resume", "--all-interrupted"]).worked_quietly();
+}
