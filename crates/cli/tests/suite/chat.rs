@@ -384,6 +384,13 @@ fn the_model_knows_what_it_said_before_it_was_interrupted() {
         terminal.wait_for("The seam");
         terminal.send(CTRL_C);
         terminal.wait_for("A message continues the conversation");
+        // D11: what the provider bills is charged at its estimate.
+        enter(&terminal, "/cost", "input tokens");
+        let text = terminal.everything();
+        let charged = text.lines().rev().find_map(|line| line.strip_prefix("input tokens")).unwrap();
+        assert_ne!(charged.trim(), "0", "{text}");
+        // D29: one message is not "1 messages".
+        enter(&terminal, "/rewind 9", "the conversation has 1 message;");
         terminal.send("And?\r");
         terminal.wait_for("12 cm long.");
         terminal.send("/exit\r");

@@ -143,6 +143,10 @@ fn old_sessions_expire() {
     assert_eq!(kept["expired"], json!([]), "it is of today");
     let rehearsed = stage.json(&["gc", "--expire-days", "0", "--dry-run"]);
     assert_eq!(rehearsed["expired"], json!([session]));
+    // D23: the records of a session are something that is freed.
+    let said = stage.run(&["gc", "--expire-days", "0", "--dry-run"]).worked_quietly();
+    let freed = said.lines().find(|line| line.contains("would be freed")).unwrap_or_else(|| panic!("{said}"));
+    assert!(!freed.starts_with("0 bytes"), "{said}");
     let paused = stage.json(&["gc", "--expire-days", "0", "--expire-status", "paused"]);
     assert_eq!(paused["expired"], json!([]));
     assert!(holds(&stage, "only-said-here"));

@@ -108,6 +108,10 @@ fn retries_that_helped_leave_a_trace_and_no_failure() {
         (1, &json!(3), &json!("stop"))
     );
     assert_eq!(finished[0]["usage"], json!({"input_tokens": 30, "cache_read_tokens": 20}));
+    // D18: attempts and requests are counted apart.
+    let stats = stage.run(&["stats"]).worked();
+    assert!(stats.contains("1 session, 1 request, 0 calls"), "{stats}");
+    assert!(stats.contains("2 failed attempts at requests, 2 retries"), "{stats}");
 }
 
 #[test]

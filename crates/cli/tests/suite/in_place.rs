@@ -217,6 +217,31 @@ fn an_edited_call_is_shown_again_and_runs_as_shown() {
     assert_eq!(code, Some(0), "{text}");
     assert!(stage.file("edited").is_some() && stage.file("asked").is_none());
     assert!(stage.file("edited.txt").is_some() && stage.file("asked.txt").is_none());
+    // D19: the pause shows what the person saw, and the decision what was made of it.
+    let log = stage.run(&["log"]).worked();
+    let paused: Vec<&str> = log.split("* paused").skip(1).collect();
+    assert!(
+        paused[0]
+            .trim_start_matches(|one| one != '\n')
+            .trim_start()
+            .starts_with("shell {\"command\":\"touch asked\"}"),
+        "{log}"
+    );
+    assert!(log.contains("with other arguments: {\"command\":\"touch edited\"}"), "{log}");
+}
+
+/// D25: the time of a call is not that of the person who was asked about it.
+#[test]
+fn a_denied_call_has_no_time() {
+    let stage = Stage::new();
+    let terminal = run(&stage, &json!([{"calls": [shell("touch ran")]}, {"text": "Done."}]));
+    terminal.wait_for(PREFIX_QUESTION);
+    // The question has stood for a moment.
+    std::thread::sleep(std::time::Duration::from_millis(1200));
+    terminal.send("n not now\r");
+    let (_, text) = terminal.finish();
+    let denied = text.lines().find(|line| line.starts_with("x shell")).unwrap_or_else(|| panic!("{text}"));
+    assert_eq!(denied.trim_end(), "x shell: not now");
 }
 
 #[test]

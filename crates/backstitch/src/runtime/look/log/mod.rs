@@ -22,7 +22,7 @@ use crate::journal::{CallChanges, Position, Record, RecordBody};
 use crate::message::Content;
 use crate::report::{LogLine, PendingDecision, Version};
 use crate::runtime::Runtime;
-use crate::view::JournalView;
+use crate::view::{Call, JournalView};
 use files::CallFiles;
 
 /// How many records are read at a time.
@@ -241,11 +241,16 @@ impl SessionLog {
         Ok(Some(LogEntry { record, branch, is_visible, text, decision }))
     }
 
-    /// Returns the decision that a pause is about. A call before a rewind is looked up in the session as it was then.
+    /// Returns the decision that a pause is about. A call before a rewind, and one that a person edited later, is looked up in the session as
+    /// it was then: a log shows what the person saw.
     async fn decision_of(&self, record: &Record) -> Result<Option<PendingDecision>, RuntimeError> {
         let RecordBody::Paused(paused) = &record.body else { return Ok(None) };
         let store = &*self.runtime.store.store;
-        if paused.call_id.is_none_or(|call| self.view.call(call).is_some()) {
+        let is_as_asked = |call: &Call| {
+            let edited = call.intent.as_ref().and_then(|intent| intent.record.arguments.as_ref());
+            call.edited_arguments().is_none() && edited.is_none()
+        };
+        if paused.call_id.is_none_or(|call| self.view.call(call).is_some_and(is_as_asked)) {
             return decision_about(store, &self.view, paused).await.map(Some);
         }
         let then = load_view(store, self.view.session_id(), Some(record.position.next())).await?;
