@@ -237,7 +237,7 @@ fn a_denied_call_has_no_time() {
     let terminal = run(&stage, &json!([{"calls": [shell("touch ran")]}, {"text": "Done."}]));
     terminal.wait_for(PREFIX_QUESTION);
     // The question has stood for a moment.
-    std::thread::sleep(std::time::Duration::from_millis(1200));
+    std::thread::sleep(std::time::Duration::from_millis(1000));
     terminal.send("n not now\r");
     let (_, text) = terminal.finish();
     let denied = text.lines().find(|line| line.starts_with("x shell")).unwrap_or_else(|| panic!("{text}"));

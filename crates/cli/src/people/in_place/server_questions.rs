@@ -244,7 +244,7 @@ mod tests {
         QuestionField { name, title: None, description: None, is_required, default, kind }
     }
 
-    async fn answered(wanted: WantedAnswer, answers: &[&'static str]) -> (PersonAnswer, String) {
+    async fn answer_to(wanted: WantedAnswer, answers: &[&'static str]) -> (PersonAnswer, String) {
         let mut person = ScriptedPerson { answers: answers.iter().copied().collect(), shown: String::new() };
         let answer = ask(&question(wanted), &mut person).await;
         (answer, person.shown)
@@ -263,7 +263,7 @@ mod tests {
     #[tokio::test]
     async fn values_are_sent_after_the_person_has_seen_them() {
         let answers = ["perhaps", "y", "twelve", "12", "7", "", "", "e", "8", "1", "y", "y"];
-        let (answer, shown) = answered(fields(), &answers).await;
+        let (answer, shown) = answer_to(fields(), &answers).await;
         let note = "note\u{1b}[1A\nsend it? [y]";
         let expected = json!({"length": 8, "cloth": "silk", note: true});
         assert_eq!(answer, PersonAnswer::Accepted(expected.as_object().unwrap().clone()), "{shown}");
@@ -282,13 +282,13 @@ mod tests {
             (&["y", "7", "", "", "n"], PersonAnswer::Declined),
             (&["y", "7", "", "", "q"], PersonAnswer::Cancelled),
         ] {
-            assert_eq!(answered(fields(), answers).await.0, expected, "{answers:?}");
+            assert_eq!(answer_to(fields(), answers).await.0, expected, "{answers:?}");
         }
         let visit = || WantedAnswer::Visit("https://example.com/form".to_owned());
-        let (answer, shown) = answered(visit(), &["y"]).await;
+        let (answer, shown) = answer_to(visit(), &["y"]).await;
         assert_eq!(answer, PersonAnswer::Accepted(Map::new()));
         assert!(shown.contains("  | https://example.com/form") && shown.contains("not opened"), "{shown}");
-        assert_eq!(answered(visit(), &["n"]).await.0, PersonAnswer::Declined);
-        assert_eq!(answered(visit(), &["q"]).await.0, PersonAnswer::Cancelled);
+        assert_eq!(answer_to(visit(), &["n"]).await.0, PersonAnswer::Declined);
+        assert_eq!(answer_to(visit(), &["q"]).await.0, PersonAnswer::Cancelled);
     }
 }
