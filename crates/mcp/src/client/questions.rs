@@ -287,7 +287,7 @@ mod tests {
         let kinds: Vec<String> = fields.iter().map(|field| field.kind.description()).collect();
         assert_eq!(kinds[0], "a whole number from 1 to 9");
         assert_eq!(kinds[1], "one of the choices");
-        assert_eq!(kinds[3], "some of the choices, with commas between them, at most 1");
+        assert_eq!(kinds[3], "at most 1 of the choices, with commas between them");
         assert_eq!(kinds[4], "a day, such as 2026-11-18");
         let titles = |field: &QuestionField| match &field.kind {
             FieldKind::Choice { options } => {

@@ -132,14 +132,18 @@ impl FieldKind {
                     Some(TextForm::Date) => "a day, such as 2026-11-18",
                     Some(TextForm::Time) => "a time, such as 2026-11-18T07:50:00Z",
                 };
-                format!("{form}{}", range(" of", *shortest, *longest, " characters"))
+                match limits(*shortest, *longest) {
+                    Some((_, limits)) => format!("{form} of {limits} characters"),
+                    None => form.to_owned(),
+                }
             }
-            Self::Number { least, most } => format!("a number{}", range("", *least, *most, "")),
-            Self::Integer { least, most } => format!("a whole number{}", range("", *least, *most, "")),
+            Self::Number { least, most } => number("a number", *least, *most),
+            Self::Integer { least, most } => number("a whole number", *least, *most),
             Self::Boolean => "yes or no".to_owned(),
             Self::Choice { .. } => "one of the choices".to_owned(),
             Self::Choices { least, most, .. } => {
-                format!("some of the choices, with commas between them{}", range(",", *least, *most, ""))
+                let count = limits(*least, *most).map_or("any".to_owned(), |(_, limits)| limits);
+                format!("{count} of the choices, with commas between them")
             }
         }
     }
@@ -220,13 +224,21 @@ fn is_within<T: PartialOrd>(value: T, least: Option<T>, most: Option<T>) -> bool
     least.is_none_or(|least| value >= least) && most.is_none_or(|most| value <= most)
 }
 
-/// Describes a range, after some words and before others; empty if there are no limits.
-fn range<T: fmt::Display>(before: &str, least: Option<T>, most: Option<T>, after: &str) -> String {
+/// Describes limits, such as `1 to 9`, with the word before them; `None` if there are none.
+fn limits<T: fmt::Display>(least: Option<T>, most: Option<T>) -> Option<(&'static str, String)> {
     match (least, most) {
-        (Some(least), Some(most)) => format!("{before} from {least} to {most}{after}"),
-        (Some(least), None) => format!("{before} at least {least}{after}"),
-        (None, Some(most)) => format!("{before} at most {most}{after}"),
-        (None, None) => String::new(),
+        (Some(least), Some(most)) => Some(("from", format!("{least} to {most}"))),
+        (Some(least), None) => Some(("of", format!("at least {least}"))),
+        (None, Some(most)) => Some(("of", format!("at most {most}"))),
+        (None, None) => None,
+    }
+}
+
+/// Describes a number with its limits.
+fn number<T: fmt::Display>(word: &str, least: Option<T>, most: Option<T>) -> String {
+    match limits(least, most) {
+        Some((before, limits)) => format!("{word} {before} {limits}"),
+        None => word.to_owned(),
     }
 }
 
