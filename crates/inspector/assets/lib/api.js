@@ -107,10 +107,17 @@ function parse(block) {
  */
 export async function follow(session, from, on, signal) {
   let next = from;
+  return stream(`/sessions/${session}/events`, () => ({ from: String(next) }), { ...on, record: (record) => { next = record.position + 1; on.record?.(record); } }, signal);
+}
+
+/** Follows the list of sessions until `signal` aborts it: `on.session` gets a row that is new or changed, `on.removed` one that is gone. */
+export const followList = (on, signal) => stream("/sessions/events", () => ({}), on, signal);
+
+async function stream(path, query, on, signal) {
   let wait = 500;
   while (!signal.aborted) {
     try {
-      const response = await request("GET", `/sessions/${session}/events`, { query: { from: String(next) }, signal });
+      const response = await request("GET", path, { query: query(), signal });
       on.state?.("live");
       wait = 500;
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -125,7 +132,6 @@ export async function follow(session, from, on, signal) {
           rest = rest.slice(end + 2);
           if (!event) continue;
           const data = JSON.parse(event.data);
-          if (event.name === "record") next = data.position + 1;
           on[event.name]?.(data);
           if (event.name === "end" && data.reason === "removed") { on.state?.("ended"); return; }
         }

@@ -22,7 +22,7 @@ export async function call(main, { parts, signal, go, title }) {
   const report = await get(`/sessions/${id}/calls/${name}`, { diff: true }, signal);
   title(`${report.name} ${report.status}`);
   const roots = await rootsOf(report.session ?? id, report, signal);
-  const attempts = h("table.list", h("thead", h("tr", ["Attempt", "Record", "Started", "Ended", "Outcome", "Took", "Rescue"].map((each) => h("th", { scope: "col" }, each)))),
+  const attempts = h("table.list", h("thead", h("tr", ["Attempt", "Record", "Started", "Ended", "Outcome", "Took", "Rescue"].map((each) => h(["Attempt", "Took"].includes(each) ? "th.num" : "th", { scope: "col" }, each)))),
     h("tbody", report.attempts.map((attempt) => h(`tr${attempt.visible ? "" : ".gone"}`, h("td.num", attempt.attempt), h("td", h("a", { href: `#/session/${id}?at=${attempt.position + 1}` }, attempt.position)), h("td", moment(attempt.started_at)), h("td", moment(attempt.finished_at)),
       h("td", attempt.outcome ?? "not recorded"), h("td.num", attempt.elapsed_micros === null ? "–" : duration(attempt.elapsed_micros / 1000)), h("td", attempt.rescue ? h("a", { href: `#/session/${id}?at=rescue:${attempt.position}&tab=files` }, "files as it left them") : "–")))));
   const equal = JSON.stringify(roots?.before) === JSON.stringify(roots?.after ?? roots?.before);

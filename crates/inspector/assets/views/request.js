@@ -1,10 +1,10 @@
 // Requests to the model: a list, and a page for one that is rendered again from the journal and compared with what was sent.
 
 import { h, show } from "../lib/dom.js";
-import { get } from "../lib/api.js";
+import { all, get } from "../lib/api.js";
 import { bind } from "../lib/keys.js";
 import { VirtualList } from "../lib/virtual.js";
-import { bytes, clock, duration, moment, money, number, plural, short, visible } from "../lib/format.js";
+import { bytes, clock, duration, line, moment, money, number, plural, short, visible } from "../lib/format.js";
 import { text, value } from "../lib/text.js";
 
 const took = (row) => (row.finished_at ? Date.parse(row.finished_at) - Date.parse(row.started_at) : null);
@@ -41,6 +41,28 @@ function blocks(request) {
     h("h3", "Everything else"), Object.entries(rest).map(([name, content]) => h("details", h("summary", `${visible(name)} · ${bytes(JSON.stringify(content)?.length ?? 0)}`), value(content, name)))];
 }
 
+/** The texts of a message of the conversation. */
+function textsOf({ content }) {
+  if (content.kind === "parts") return content.parts.map((part) => part.text).filter(Boolean);
+  const whole = content.error_message ?? content.result;
+  return content.kind === "option_result" && typeof whole === "string" ? [whole] : [];
+}
+
+/** Compares the request with the conversation beside it: messages whose text it does not hold were left out or shortened. */
+function leftOut(id, position, sent, signal) {
+  const place = h("p.quiet", "Comparing with the conversation …");
+  const compare = async () => {
+    const whole = JSON.stringify(sent);
+    const rows = await all(`/sessions/${id}/transcript`, "messages", { at: position }, 2000, signal);
+    const holds = (text) => whole.includes(JSON.stringify(text).slice(1, -1)) || whole.includes(JSON.stringify(JSON.stringify(text)).slice(1, -1));
+    const gone = rows.filter((row) => !row.is_cut && textsOf(row.message.message).some((text) => text.trim() && !holds(text.trim())));
+    show(place, rows.length ? `Of ${plural(rows.length, "message")} before it, ${gone.length ? `${number(gone.length)} are not in it as they are in the conversation.` : "none is left out."}` : "It begins the conversation.");
+    if (gone.length) place.after(h("details", h("summary", "Left out or shortened"), h("ul.plain", gone.slice(0, 200).map((row) => h("li", h("a", { href: `#/session/${row.session}?at=${row.position + 1}` }, `record ${row.position}`), ` ${line(textsOf(row.message.message)[0], 120)}`)), gone.length > 200 ? h("li.quiet", `and ${number(gone.length - 200)} more`) : null)));
+  };
+  compare().catch((error) => { if (!signal.aborted) show(place, error.message); });
+  return h("section", h("h2", "Left out by compression"), place, h("p", h("a", { href: `#/session/${id}?at=${position}` }, "The conversation at this point")));
+}
+
 export async function request(main, { parts, signal, go, title }) {
   const [, id, , position] = parts;
   title(`Request ${position}`);
@@ -52,15 +74,14 @@ export async function request(main, { parts, signal, go, title }) {
   const charged = end && page.lines.find((row) => row.kind === "budget_charged" && row.position > end.position && row.position <= end.position + 3);
   const usage = { ...end?.data.usage, money_micros: charged?.data.amounts.money_micros };
   const form = (name, each) => h("tr", h("th", { scope: "row" }, name), h("td", h("code.digest", each.digest ?? "–")), h("td.num", bytes(each.length)), h("td", each.renderer ?? "–"));
-  const left = report.left_out ?? report.omitted;
   show(main, h("div.pad", h("p", h("a", { href: `#/session/${id}?tab=requests` }, `← session ${short(id)}`)),
     h("h1", `Request of turn ${report.turn}`, " ", h(`span.tag.${report.agrees ? "completed" : "failed"}`, report.agrees ? "as recorded" : "differs")),
     h("p.facts", `${visible(report.provider)} ${visible(report.model)}`, start ? ` · ${moment(start.at)} · took ${end ? duration(Date.parse(end.at) - Date.parse(start.at)) : "–"} · ${end?.data.finish ?? "no end is recorded"}` : ""),
     h("div.tiles", Object.entries({ "Tokens in": usage.input_tokens, "Read from the cache": usage.cache_read_tokens, "Written to the cache": usage.cache_write_tokens, "Tokens out": usage.output_tokens, Reasoning: usage.reasoning_tokens })
       .filter(([name, count]) => count || /^Tokens/.test(name)).map(([name, count]) => h("div.tile", h("span.quiet", name), h("strong", number(count)))), h("div.tile", h("span.quiet", "Money"), h("strong", money(usage.money_micros)))),
     h("p", visible(report.verdict), report.redacted ? " Records that it depends on were redacted since." : ""),
-    h("div.scroll", { tabindex: "0", role: "region", "aria-label": "Digests" }, h("table.list", h("thead", h("tr", ["", "Digest", "Length", "Renderer"].map((name) => h("th", { scope: "col" }, name || "Form")))), h("tbody", form("sent", report.recorded), form("rendered now", report.rendered)))),
-    left ? h("section", h("h2", "Left out by compression"), value(left, "Left out")) : null,
+    h("div.scroll", { tabindex: "0", role: "region", "aria-label": "Digests" }, h("table.list", h("thead", h("tr", ["", "Digest", "Length", "Renderer"].map((name) => h(name === "Length" ? "th.num" : "th", { scope: "col" }, name || "Form")))), h("tbody", form("sent", report.recorded), form("rendered now", report.rendered)))),
+    report.request ? leftOut(id, position, report.request, signal) : null,
     failures.length ? h("section", h("h2", "Failed attempts"), h("ul", failures.map((each) => h("li", `${moment(each.at)} ${visible(each.data.kind)}: ${visible(each.data.message ?? "")}`)))) : null,
     h("section", h("h2", "The request"), report.request ? blocks(report.request) : h("p.quiet", "This policy sends no requests.")),
     report.request ? h("details", h("summary", "All of it as JSON"), text(JSON.stringify(report.request, null, 2), { label: "Request as JSON" })) : null));

@@ -60,6 +60,11 @@ export async function session(main, context) {
   let limits = null;
   const loadBudget = () => budgets(id, signal).then(([found]) => { limits = found ?? null; show(budget, limits ? gauges(limits) : null); });
 
+  const revealTab = () => {
+    const chosen = tabs.querySelector("[aria-selected=true]");
+    if (chosen) tabs.scrollLeft = chosen.offsetLeft - tabs.offsetLeft - (tabs.clientWidth - chosen.clientWidth) / 2;
+  };
+  new ResizeObserver(revealTab).observe(tabs);
   let stopPane = null;
   const openPane = async () => {
     stopPane?.abort();
@@ -71,6 +76,7 @@ export async function session(main, context) {
       tab.tabIndex = here ? 0 : -1;
     }
     pane.setAttribute("aria-labelledby", `tab-${model.tab}`);
+    revealTab();
     // What is there stays until its successor is ready, so that moving through records does not flicker.
     const body = h("div.pane-body");
     body.scrollerWidth = pane.clientWidth;

@@ -1,7 +1,7 @@
 // All sessions: what waits for a person on top, then a table with filters and search. It keeps itself up to date.
 
 import { h, show, button, notice, ask } from "../lib/dom.js";
-import { get, post } from "../lib/api.js";
+import { followList, get, post } from "../lib/api.js";
 import { bind } from "../lib/keys.js";
 import { ago, line, money, number, plural, short, visible } from "../lib/format.js";
 import { decision } from "./decide.js";
@@ -78,7 +78,7 @@ export async function sessions(main, { query, signal, server, go, title }) {
 
   const broken = h("div", { role: "alert" });
 
-  await Promise.all([load(true), loadWaiting().catch((error) => notice(error.message, "error"))]);
+  await Promise.all([load(true), loadWaiting().catch((error) => { if (!signal.aborted) notice(error.message, "error"); })]);
   show(main, h("div.pad", h("h1", "Sessions"), waiting,
     h("form.filters", { role: "search", onsubmit: (event) => { event.preventDefault(); apply(); } },
       h("label.hidden", { for: "search" }, "Search"), search, h("label.hidden", { for: "status" }, "Status"), status,
@@ -98,8 +98,13 @@ export async function sessions(main, { query, signal, server, go, title }) {
     ["/", "Search", () => search.focus()],
     ...(server.write ? [["n", "New session", () => start(server, go)]] : []),
   ]);
-  const timer = setInterval(() => { if (!document.hidden) refresh().catch(() => {}); }, 3000);
-  signal.addEventListener("abort", () => { clearInterval(timer); clearTimeout(pause); });
+  // Changes are streamed; while the stream is broken, the list is read again and again.
+  let isLive = false;
+  let due = null;
+  const soon = () => { due ??= setTimeout(() => { due = null; refresh().catch(() => {}); }, 300); };
+  followList({ session: soon, removed: soon, missed: soon, state: (word) => { isLive = word === "live"; if (isLive) soon(); } }, signal);
+  const timer = setInterval(() => { if (!document.hidden && !isLive) refresh().catch(() => {}); }, 3000);
+  signal.addEventListener("abort", () => { clearInterval(timer); clearTimeout(pause); clearTimeout(due); });
 }
 
 /** Asks for a mission and starts a session. */

@@ -1,14 +1,14 @@
 // The working state at the selected point, by slice, with the record that wrote each item, and what differs from another point.
 
 import { h, show, button } from "../lib/dom.js";
-import { all, get } from "../lib/api.js";
+import { get } from "../lib/api.js";
 import { VirtualList } from "../lib/virtual.js";
 import { json, line, number, plural, visible } from "../lib/format.js";
 import { value } from "../lib/text.js";
 
 const MOST = 1000;
 
-const items = (id, at, slice, signal) => all(`/sessions/${id}/state`, "items", { at, slice }, MOST, signal);
+const key = (item) => JSON.stringify(item);
 
 /** A link to the record that wrote something, and to its call. */
 function writer(by, id) {
@@ -22,12 +22,15 @@ export async function state(pane, { id, at, point, signal }) {
   const content = h("div.state");
   const other = h("input", { id: "other", value: "start", size: 12 });
   const buttons = page.slices.map((slice) => button(`${visible(slice.name)} (${number(slice.count)})`, () => failing(() => open(slice.name, slice.count)), { "data-slice": slice.name, "aria-pressed": "false" }));
+  // Everything that was written since the start, by item.
+  const written = get(`/sessions/${id}/state/diff`, { from: "start", to: point(), limit: MOST }, signal)
+    .then((report) => new Map(report.slices.map((slice) => [slice.name, new Map(slice.added.map((each) => [key(each.item), each.writer]))])), () => new Map());
   const press = (name) => { for (const each of buttons) each.setAttribute("aria-pressed", String(each.dataset.slice === name)); };
   const open = async (slice, count) => {
     press(slice);
     const load = (from, limit) => get(`/sessions/${id}/state`, { at: point(), slice, from, limit }, signal);
-    const rowsOf = (part) => part.items.map((item, index) => ({ item, by: part.writers?.[index] ?? null }));
-    const first = await load(0, 200);
+    const [first, by] = await Promise.all([load(0, 200), written]);
+    const rowsOf = (part) => part.items.map((item) => ({ item, by: by.get(slice)?.get(key(item)) ?? null }));
     const chosen = h("div");
     const choose = (row, index) => row && show(chosen, h("h4", `Item ${index + 1}`), h("p", "Last written by ", writer(row.by, id), "."), value(row.item, `Item ${index + 1} of ${visible(slice)}`));
     const list = new VirtualList({
@@ -45,19 +48,11 @@ export async function state(pane, { id, at, point, signal }) {
   const compare = async () => {
     press(null);
     show(content, h("p.quiet", "Comparing …"));
-    const report = await get(`/sessions/${id}/diff`, { from: other.value, to: point(), names: true }, signal);
-    const changed = Object.entries(report.state);
-    const blocks = await Promise.all(changed.map(async ([slice, counts]) => {
-      const [old, now] = await Promise.all([items(id, other.value, slice, signal), get(`/sessions/${id}/state`, { at: point(), slice, limit: MOST }, signal)]);
-      const key = (each) => JSON.stringify(each);
-      const [was, is] = [new Set(old.map(key)), new Set(now.items.map(key))];
-      const added = now.items.map((item, index) => [item, now.writers?.[index] ?? null]).filter(([item]) => !was.has(key(item)));
-      return h("section", h("h3", h("code", visible(slice)), h("span.quiet", ` ${number(counts[0])} → ${number(counts[1])} items`)),
-        h("div.diff", { tabindex: "0", role: "region", "aria-label": `Diff of ${visible(slice)}` }, old.filter((each) => !is.has(key(each))).map((each) => h("div.removed", `- ${visible(json(each)).slice(0, 4000)}`)),
-          added.map(([item, by]) => h("div.added", `+ ${visible(json(item)).slice(0, 4000)}`, by ? h("span.by", " written by ", writer(by, id)) : null))),
-        Math.max(counts[0], counts[1]) > MOST ? h("p.quiet", `The first ${number(MOST)} items are compared.`) : null);
-    }));
-    show(content, h("p", `From ${visible(other.value)} to ${at ?? "the newest record"}: ${plural(changed.length, "slice")} differ, ${report.messages.from} → ${report.messages.to} messages.`), blocks);
+    const report = await get(`/sessions/${id}/state/diff`, { from: other.value, to: point(), limit: MOST }, signal);
+    const blocks = report.slices.map(({ name, removed, added }) => h("section", h("h3", h("code", visible(name)), h("span.quiet", ` ${number(removed.length)} gone, ${number(added.length)} new`)),
+      h("div.diff", { tabindex: "0", role: "region", "aria-label": `Diff of ${visible(name)}` }, removed.map((each) => h("div.removed", `- ${visible(json(each)).slice(0, 4000)}`)),
+        added.map(({ item, writer: by }) => h("div.added", `+ ${visible(json(item)).slice(0, 4000)}`, h("span.by", " written by ", writer(by, id)))))));
+    show(content, h("p", `From ${visible(other.value)} to ${at ?? "the newest record"}: ${plural(report.slices.length, "slice")} differ.`, report.is_cut ? " There are more items than are shown: choose nearer points." : ""), blocks);
   };
   const failing = (action) => action().catch((error) => { if (!signal.aborted) show(content, h("p.error", { role: "alert" }, error.message)); });
   show(pane, h("h2", at === null ? "State" : `State at point ${at}`),

@@ -74,7 +74,7 @@ function picture(rows, { width, count, at, id, go, isLast }) {
     return svg("g", { tabindex: "0", role: "link", "aria-label": words, onclick: () => open(span), onkeydown: (event) => { if (event.key === "Enter") open(span); } },
       svg("title", {}, words),
       svg("rect", { x: left, y: TOP + lane(span) * LANE, width: Math.max(3, right - left), height: 18, rx: 3, class: `bar ${span.failed ? "failed" : ["model", "person"][span.lane] ?? "tool"}` }),
-      right - left > 46 ? svg("text", { x: left + 5, y: TOP + 13 + lane(span) * LANE, class: "bar-name" }, line(String(span.name ?? span.kind).split("/").at(-1), Math.floor((right - left - 8) / 7))) : null);
+      right - left > 46 ? svg("text", { x: left + 5, y: TOP + 13 + lane(span) * LANE, class: "bar-name", "aria-hidden": "true" }, line(String(span.name ?? span.kind).split("/").at(-1), Math.floor((right - left - 8) / 7))) : null);
   });
   const retries = rows.filter((row) => row.kind === "request_failed").map((row) => svg("g", {}, svg("title", {}, visible(row.text)), svg("path", { d: `M ${x(Date.parse(row.at)) - 4} ${TOP - 4} h 8 l -4 7 z`, class: "retry" })));
   const marks = rows.filter((row) => ["rewound", "session_stopped", "evaluation_started"].includes(row.kind)).map((row) => svg("g", {},
@@ -148,10 +148,14 @@ export async function waterfall(pane, { id, at, head, signal, go, live }) {
     clearTimeout(pause);
     pause = setTimeout(() => { const follows = frame.scrollLeft + frame.clientWidth > body.clientWidth - width; again(); if (follows) jump(total); }, 400);
   }, { signal });
-  new ResizeObserver(() => { if (pane.isConnected) render(); }).observe(frame);
+  // A short session fills the pane.
+  const fit = () => {
+    const room = frame.clientWidth - 1;
+    if (total <= CHUNK && room > 200 && room !== width) { width = room; again(); } else render();
+  };
+  new ResizeObserver(() => { if (pane.isConnected) fit(); }).observe(frame);
   return () => {
-    // A short session fills the pane.
-    if (total <= CHUNK && frame.clientWidth > 300) { width = frame.clientWidth - 1; again(); }
+    fit();
     jump(point ?? total);
   };
 }

@@ -117,6 +117,7 @@ export const pages = {
     await page.click("form button", "Compare");
     await page.shows("slice");
     await page.until("document.querySelectorAll('.diff .added').length > 0", "new items are shown");
+    await page.until("[...document.querySelectorAll('.diff .by')].some((each) => /record \\d+ · update_plan_step/.test(each.textContent))", "the call that wrote an item is named");
     await look(page, "state-diff");
   },
   async overview(page) {
