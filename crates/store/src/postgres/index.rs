@@ -24,7 +24,7 @@ pub(super) struct PreparedSummary {
     pub(super) version: i32,
     pub(super) text: String,
     /// Columns that repeat what the summary says, in the order of the table.
-    pub(super) columns: [Option<String>; 8],
+    pub(super) columns: [Option<String>; 9],
     tags: BTreeMap<String, String>,
 }
 
@@ -40,6 +40,7 @@ impl PreparedSummary {
             summary.workspace.as_deref().map(plain),
             Some(OriginKind::from(&summary.origin).as_str().to_owned()),
             summary.origin.parent().map(|parent| parent.to_string()),
+            summary.name.as_deref().map(plain),
         ];
         let tags = summary.tags.iter().map(|(key, value)| (plain(key), plain(value))).collect();
         let position = summary.position.number().cast_signed();
@@ -97,7 +98,7 @@ pub(super) fn decode(session: SessionId, text: &str) -> Result<SessionSummary, S
 /// Reads the summary of a session, or `None` if it has no current one. Fails with `DamagedSummary` if columns or tags say something else than
 /// the summary itself.
 pub(super) async fn read(shared: &Shared, session: SessionId) -> Result<Option<SessionSummary>, Failure> {
-    let sql = "SELECT m.summary, m.position, m.created_at, m.updated_at, m.state, m.outcome, m.agent, m.workspace, m.origin, m.parent,
+    let sql = "SELECT m.summary, m.position, m.created_at, m.updated_at, m.state, m.outcome, m.agent, m.workspace, m.origin, m.parent, m.name,
             (SELECT array_agg(t.key ORDER BY t.key) FROM {schema}.tags t WHERE t.session = s.id),
             (SELECT array_agg(t.value ORDER BY t.key) FROM {schema}.tags t WHERE t.session = s.id)
         FROM {schema}.sessions s LEFT JOIN {schema}.summaries m ON m.session = s.id AND m.version >= $2
@@ -108,9 +109,9 @@ pub(super) async fn read(shared: &Shared, session: SessionId) -> Result<Option<S
     let Some(text) = get::<Option<String>>(row, 0)? else { return Ok(None) };
     let summary = decode(session, &text)?;
     let expected = PreparedSummary::new(&summary)?;
-    let columns: Vec<Option<String>> = (2..10).map(|index| get(row, index)).collect::<Result<_, _>>()?;
-    let keys: Vec<String> = get::<Option<Vec<String>>>(row, 10)?.unwrap_or_default();
-    let values: Vec<String> = get::<Option<Vec<String>>>(row, 11)?.unwrap_or_default();
+    let columns: Vec<Option<String>> = (2..11).map(|index| get(row, index)).collect::<Result<_, _>>()?;
+    let keys: Vec<String> = get::<Option<Vec<String>>>(row, 11)?.unwrap_or_default();
+    let values: Vec<String> = get::<Option<Vec<String>>>(row, 12)?.unwrap_or_default();
     let tags: BTreeMap<String, String> = keys.into_iter().zip(values).collect();
     if columns != expected.columns || get::<i64>(row, 1)? != expected.position || tags != expected.tags {
         return Err(StoreError::DamagedSummary { session }.into());

@@ -92,6 +92,7 @@ impl Selection {
             selection.sql.push_str(&format!(" AND s.session = ANY ({place})"));
         }
         selection.any("m.agent", query.agent.iter().map(|agent| plain(agent)));
+        selection.any("m.name", query.name.iter().map(|name| plain(name)));
         selection.any("m.workspace", query.workspace.iter().map(|workspace| plain(workspace)));
         for (key, value) in &query.tags {
             let (key, value) =

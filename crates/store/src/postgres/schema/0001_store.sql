@@ -111,9 +111,11 @@ CREATE TABLE {schema}.summaries (
     workspace text COLLATE "C",
     origin text COLLATE "C" NOT NULL,
     parent text COLLATE "C",
+    name text COLLATE "C",
     summary text NOT NULL
 );
 CREATE INDEX summaries_of_parent ON {schema}.summaries (parent) WHERE parent IS NOT NULL;
+CREATE INDEX summaries_of_name ON {schema}.summaries (name) WHERE name IS NOT NULL;
 
 -- An index row holds at most 2,700 bytes, so only the beginnings of texts of any length are indexed.
 CREATE TABLE {schema}.tags (
@@ -277,12 +279,12 @@ CREATE FUNCTION {schema}.summarize_1(
 ) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE {schema}.summaries SET version = p_version, position = p_position, updated_at = p_columns[2], state = p_columns[3],
-        outcome = p_columns[4], agent = p_columns[5], workspace = p_columns[6], summary = p_summary WHERE session = p_id;
+        outcome = p_columns[4], agent = p_columns[5], workspace = p_columns[6], name = p_columns[9], summary = p_summary WHERE session = p_id;
     IF NOT FOUND THEN
         INSERT INTO {schema}.summaries (session, version, position, created_at, updated_at, state, outcome, agent, workspace,
-                origin, parent, summary)
+                origin, parent, name, summary)
             VALUES (p_id, p_version, p_position, p_columns[1], p_columns[2], p_columns[3], p_columns[4], p_columns[5], p_columns[6],
-                p_columns[7], p_columns[8], p_summary);
+                p_columns[7], p_columns[8], p_columns[9], p_summary);
         INSERT INTO {schema}.tags (session, key, value) SELECT p_id, t.k, t.v FROM unnest(p_tags, p_values) AS t(k, v);
     END IF;
 END $$;

@@ -28,6 +28,8 @@ SELECT
     agent,
     summary ->> 'mission' AS mission,
     workspace, origin, parent,
+    summary ->> 'name' AS name,
+    summary ->> 'pause' AS reason,
     summary -> 'tags' AS tags,
     summaries.position AS records,
     coalesce((summary ->> 'turns')::bigint, 0) AS turns,
