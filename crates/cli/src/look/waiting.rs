@@ -66,6 +66,12 @@ pub(crate) fn explain(common: &Common, view: &JournalView, all: &[PendingDecisio
             }
             (PauseReason::Budget, _) => {
                 let limits = view.latest_evaluation().and_then(|evaluation| evaluation.budget);
+                // What a used up day leaves.
+                let is_used_up = limits.is_some_and(|most| {
+                    [most.total_tokens, most.input_tokens, most.output_tokens, most.money_micros, most.turns]
+                        .contains(&Some(0))
+                });
+                let detail = if is_used_up { "nothing is left of the budget" } else { detail.as_str() };
                 lines.push(format!("paused: {detail}. Continue with more, for instance:"));
                 let more = limits.map(|limits| format!(" --budget {}", twice(&limits)));
                 then = resume(&more.unwrap_or_default());
