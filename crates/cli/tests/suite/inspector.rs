@@ -10,7 +10,8 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use crate::model::{Model, Said};
+use crate::stage::{Stage, as_slices};
 
 /// A server with the inspector.
 struct Inspected {
@@ -145,6 +146,17 @@ fn delegate(stage: &Stage) {
     assert_eq!(ran.code, Some(0), "{}", ran.errors);
 }
 
+/// A session that asks a server, and whose later requests leave old results out.
+fn shorten(stage: &Stage) {
+    std::fs::write(stage.path("files/long.txt"), "a long line of the file\n".repeat(400)).unwrap();
+    let read = |_| Said::Call("I read.", "read_file", json!({"path": "long.txt"}));
+    let answers: Vec<Said> = (0..9).map(read).chain([Said::Text("All is read.")]).collect();
+    let model = Model::new("openai-chat", answers);
+    stage
+        .run(&as_slices(&Stage::asking("openai-chat", &model, &["--compression", "elide"])))
+        .worked_quietly();
+}
+
 /// A picture of one pixel.
 const PIXEL: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0\x90wS\xde\0\0\0\x0cIDATx\x9cc\xf8\xcf\xc0\0\0\x03\x01\x01\0\xc9\xfe\x92\xef\0\0\0\0IEND\xaeB`\x82";
 
@@ -173,7 +185,7 @@ fn hostile(stage: &Stage) {
 fn words() -> Value {
     json!({
         "mission": "Sew the hem", "file": "hem.txt", "item": "Iron", "find": "hem", "failed": "Mend the lining",
-        "parent": "Have a pocket sewn", "budget": true, "hostile": "Hostile",
+        "parent": "Have a pocket sewn", "budget": true, "hostile": "Hostile", "shortened": "Mend it",
     })
 }
 
@@ -184,6 +196,7 @@ fn every_page_is_shown_in_a_browser() {
     sew(&stage);
     fail(&stage);
     delegate(&stage);
+    shorten(&stage);
     hostile(&stage);
     let inspected = Inspected::start(&stage, &[]);
     let steps = [
@@ -196,6 +209,7 @@ fn every_page_is_shown_in_a_browser() {
         "failed",
         "files",
         "overview",
+        "compression",
         "hostile",
         "hostile_media",
         "hostile_files",

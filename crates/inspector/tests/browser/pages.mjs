@@ -88,6 +88,20 @@ export const pages = {
     await look(page, "request");
     await named(page, "request");
   },
+  async compression(page) {
+    await openSession(page, settings.shortened);
+    await tab(page, "Requests");
+    await page.until("document.querySelectorAll('.pane .words.opens').length === 10");
+    await page.evaluate("location.hash = [...document.querySelectorAll('.pane .words.opens')].at(-1).dataset.href");
+    await page.shows("as recorded");
+    await page.shows("Left out or shortened");
+    await page.click("summary", "Left out or shortened");
+    await page.until("document.querySelectorAll('details[open] li a').length > 0");
+    await page.evaluate("document.querySelector('main').scrollTop = 0");
+    await look(page, "request-shortened");
+    await page.click("details[open] li a");
+    await page.until("location.hash.includes('at=')", "a message that was left out opens in the conversation");
+  },
   async rollback(page) {
     await openSession(page, settings.mission);
     await tab(page, "Conversation");
