@@ -41,11 +41,16 @@ function blocks(request) {
     h("h3", "Everything else"), Object.entries(rest).map(([name, content]) => h("details", h("summary", `${visible(name)} · ${bytes(JSON.stringify(content)?.length ?? 0)}`), value(content, name)))];
 }
 
-/** The texts of a message of the conversation. */
-function textsOf({ content }) {
-  if (content.kind === "parts") return content.parts.map((part) => part.text).filter(Boolean);
-  const whole = content.error_message ?? content.result;
-  return content.kind === "option_result" && typeof whole === "string" ? [whole] : [];
+/** The longest text of a message of the conversation, by which it is known. */
+function textOf({ content }) {
+  const texts = [];
+  const collect = (each) => {
+    if (typeof each === "string") texts.push(each);
+    else if (each && typeof each === "object") Object.values(each).forEach(collect);
+  };
+  if (content.kind === "parts") collect(content.parts.map((part) => part.text));
+  else if (content.kind === "option_result") collect(content.error_message ?? content.result);
+  return texts.reduce((longest, each) => (each.length > longest.length ? each : longest), "").trim();
 }
 
 /** Compares the request with the conversation beside it: messages whose text it does not hold were left out or shortened. */
@@ -54,10 +59,19 @@ function leftOut(id, position, sent, signal) {
   const compare = async () => {
     const whole = JSON.stringify(sent);
     const rows = await all(`/sessions/${id}/transcript`, "messages", { at: position }, 2000, signal);
-    const holds = (text) => whole.includes(JSON.stringify(text).slice(1, -1)) || whole.includes(JSON.stringify(JSON.stringify(text)).slice(1, -1));
-    const gone = rows.filter((row) => !row.is_cut && textsOf(row.message.message).some((text) => text.trim() && !holds(text.trim())));
+    const escaped = (text) => JSON.stringify(text).slice(1, -1);
+    const count = (text) => whole.split(text).length - 1;
+    // How often the request holds each text, in a string or in a string within a string.
+    const held = new Map();
+    const gone = rows.toReversed().filter((row) => {
+      const text = textOf(row.message.message);
+      if (row.is_cut || !text) return false;
+      if (!held.has(text)) held.set(text, count(escaped(text)) + (escaped(escaped(text)) === escaped(text) ? 0 : count(escaped(escaped(text)))));
+      held.set(text, held.get(text) - 1);
+      return held.get(text) < 0;
+    }).reverse();
     show(place, rows.length ? `Of ${plural(rows.length, "message")} before it, ${gone.length ? `${number(gone.length)} are not in it as they are in the conversation.` : "none is left out."}` : "It begins the conversation.");
-    if (gone.length) place.after(h("details", h("summary", "Left out or shortened"), h("ul.plain", gone.slice(0, 200).map((row) => h("li", h("a", { href: `#/session/${row.session}?at=${row.position + 1}` }, `record ${row.position}`), ` ${line(textsOf(row.message.message)[0], 120)}`)), gone.length > 200 ? h("li.quiet", `and ${number(gone.length - 200)} more`) : null)));
+    if (gone.length) place.after(h("details", h("summary", "Left out or shortened"), h("ul.plain", gone.slice(0, 200).map((row) => h("li", h("a", { href: `#/session/${row.session}?at=${row.position + 1}` }, `record ${row.position}`), ` ${line(textOf(row.message.message), 120)}`)), gone.length > 200 ? h("li.quiet", `and ${number(gone.length - 200)} more`) : null)));
   };
   compare().catch((error) => { if (!signal.aborted) show(place, error.message); });
   return h("section", h("h2", "Left out by compression"), place, h("p", h("a", { href: `#/session/${id}?at=${position}` }, "The conversation at this point")));
