@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use backstitch::agent_file::SERVER_TOKEN_VARIABLE;
 use backstitch_mcp::{AccessToken, HttpAccess};
 use clap::Args;
