@@ -1,12 +1,15 @@
 //! One connection for an operation that looks after the store: it has many steps, and blocks a thread of its own.
 
 use std::cell::{Cell, RefCell};
+use std::pin::pin;
 use std::time::Duration;
 
 use backstitch_core::crash_point;
 use deadpool_postgres::Object;
+use futures_util::TryStreamExt as _;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
+use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Row, SimpleQueryMessage};
 
 use super::error::Failure;
@@ -65,6 +68,25 @@ impl<'a> Link<'a> {
         self.run(time, async |connection| connection.query_typed(sql, parameters).await)
     }
 
+    /// Executes one statement as it is, and passes its rows on one by one, until `each` returns false. At most a few of them are in memory.
+    pub(super) fn stream(
+        &self,
+        time: Duration,
+        sql: &str,
+        mut each: impl FnMut(&Row) -> bool,
+    ) -> Result<(), Failure> {
+        self.run(time, async |connection| {
+            let none: [(&(dyn ToSql + Sync), Type); 0] = [];
+            let mut rows = pin!(connection.query_typed_raw(sql, none).await?);
+            while let Some(row) = rows.try_next().await? {
+                if !each(&row) {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+
     /// Names of the columns that a statement without parameters returns, which are known without rows.
     pub(super) fn columns(&self, time: Duration, sql: &str) -> Result<Vec<String>, Failure> {
         let messages = self.run(time, async |connection| connection.simple_query(sql).await)?;
@@ -113,16 +135,8 @@ impl<'a> Link<'a> {
 
     /// Runs statements in one transaction.
     pub(super) fn transact<T, E: From<Failure>>(&self, run: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
-        self.transact_as("BEGIN", run)
-    }
-
-    /// Runs statements in a transaction that begins like this.
-    pub(super) fn transact_as<T, E: From<Failure>>(
-        &self,
-        begin: &str,
-        run: impl FnOnce() -> Result<T, E>,
-    ) -> Result<T, E> {
-        self.batch(begin)?;
+        // Each statement has to see what was committed while an earlier one waited for a lock, whatever the default of the server is.
+        self.batch("BEGIN ISOLATION LEVEL READ COMMITTED")?;
         self.is_open.set(true);
         let result = run().and_then(|value| {
             crash_point!("store.before_commit");
@@ -131,6 +145,21 @@ impl<'a> Link<'a> {
             self.is_open.set(false);
             Ok(value)
         });
+        self.abandon();
+        result
+    }
+
+    /// Runs statements in a transaction that cannot write, and is rolled back in any case: what they set for the connection ends with it.
+    pub(super) fn look<T, E: From<Failure>>(&self, run: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        self.batch("BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")?;
+        self.is_open.set(true);
+        let result = run();
+        self.abandon();
+        result
+    }
+
+    /// Rolls back the transaction, if one is open.
+    fn abandon(&self) {
         if self.is_lost.take() {
             // The server rolls back what has no connection any more.
             self.is_open.set(false);
@@ -140,7 +169,6 @@ impl<'a> Link<'a> {
             let is_rolled_back = self.batch("ROLLBACK").is_ok();
             self.is_open.set(!is_rolled_back && !self.is_lost.take());
         }
-        result
     }
 }
 

@@ -1,8 +1,10 @@
 //! Read-only SQL over documented views of a store.
 //!
 //! A statement that comes from a person is not trusted. It runs as the query of a cursor, for which the server accepts nothing but a query that reads, in a transaction that
-//! cannot write, as a role that can read the views and nothing else, if the user of the store may create roles. Time and the number of rows are limited; the memory of the server is its owner's
-//! to limit.
+//! cannot write and is rolled back, as a role that can read the views and nothing else, if the user of the store may create roles. Functions that would leave that role, or keep something
+//! beyond the transaction, are refused by their names. Time, the number of rows and their size are limited; the memory of the server is its owner's to limit.
+
+use std::time::{Duration, Instant};
 
 use backstitch_core::ports::{RowSink, SelectError, SelectLimits, SelectedRows, SqlValue, StoreError};
 use tokio_postgres::types::{FromSql, ToSql, Type};
@@ -16,6 +18,37 @@ use super::server::{Parameter, parameters};
 /// Number of rows that are fetched at once.
 const PAGE: usize = 500;
 
+/// What a statement must not contain, not even in a text or a comment, since a server may be set up to read those in more than one way. `set_config` leaves the role of the
+/// transaction, and functions that execute another text of SQL would hide a call of it. Locks of `pg_advisory` functions may outlast the transaction and make appends
+/// wait. `U&"` writes any of these names in another way.
+const REFUSED: [&str; 14] = [
+    "set_config",
+    "query_to_xml",
+    "ts_stat",
+    "ts_rewrite",
+    "dblink",
+    "crosstab",
+    "connectby",
+    "xpath_table",
+    "pg_advisory",
+    "pg_try_advisory",
+    "pg_notify",
+    "pg_cancel_backend",
+    "pg_terminate_backend",
+    "u&\"",
+];
+
+/// Refuses what the role and the transaction cannot prevent.
+fn check(sql: &str) -> Result<(), SelectError> {
+    let lower = sql.to_ascii_lowercase();
+    let is_in_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii();
+    let begins = |at: usize| !at.checked_sub(1).is_some_and(|before| is_in_name(lower.as_bytes()[before]));
+    match REFUSED.into_iter().find(|word| lower.match_indices(word).any(|(at, _)| begins(at))) {
+        Some(word) => Err(SelectError::Refused { reason: format!("`{word}` is not allowed in a query") }),
+        None => Ok(()),
+    }
+}
+
 /// Executes one statement that reads.
 pub(super) fn select(
     link: &Link<'_>,
@@ -24,11 +57,12 @@ pub(super) fn select(
     limits: SelectLimits,
     sink: &mut dyn RowSink,
 ) -> Result<SelectedRows, SelectError> {
+    check(sql)?;
     let values: Vec<(Box<dyn ToSql + Sync>, Type)> = given.iter().map(parameter).collect();
     let values: Vec<Parameter<'_>> = values.iter().map(|(value, kind)| (&**value, kind.clone())).collect();
     let explain = |failure: Failure| explained(failure, limits);
     let mut done = None;
-    let ended: Result<(), Failure> = link.transact_as("BEGIN READ ONLY", || {
+    let ended: Result<(), Failure> = link.look(|| {
         confine(link, limits)?;
         done = Some(run(link, sql, &values, limits, sink).map_err(explain).and_then(|found| found));
         Ok(())
@@ -62,7 +96,8 @@ fn run(
     sink: &mut dyn RowSink,
 ) -> Result<Result<SelectedRows, SelectError>, Failure> {
     // The answer to a statement that was stopped comes a little later than the limit.
-    let time = limits.time + std::time::Duration::from_secs(2);
+    let time = limits.time + Duration::from_secs(2);
+    let end = Instant::now().checked_add(limits.time);
     link.query_within(time, &format!("DECLARE query NO SCROLL CURSOR FOR {sql}"), values)?;
     let columns = link.columns(time, "FETCH FORWARD 0 FROM query")?;
     if columns.is_empty() {
@@ -71,25 +106,30 @@ fn run(
     sink.columns(columns);
     let mut selected = SelectedRows { rows: 0, is_cut: false };
     loop {
+        // The server limits each statement, and not all of them together.
+        if end.is_some_and(|end| Instant::now() >= end) {
+            return Ok(Err(SelectError::TooLong { limit: limits.time }));
+        }
         let wanted = limits.rows.saturating_sub(selected.rows).saturating_add(1).min(PAGE);
-        let rows = link.query_within(time, &format!("FETCH FORWARD {wanted} FROM query"), &[])?;
-        for row in &rows {
+        let (mut found, mut is_enough, mut is_too_large) = (0, false, false);
+        link.stream(time, &format!("FETCH FORWARD {wanted} FROM query"), |row| {
+            found += 1;
+            is_too_large = row.raw_size_bytes() as u64 > limits.memory;
             if selected.rows == limits.rows {
                 selected.is_cut = true;
-                return Ok(Ok(selected));
+            }
+            if is_too_large || selected.is_cut {
+                return false;
             }
             selected.rows += 1;
-            if !sink.row(
-                row.columns()
-                    .iter()
-                    .enumerate()
-                    .map(|(index, column)| value_of(row, index, column))
-                    .collect(),
-            ) {
-                return Ok(Ok(selected));
-            }
+            let values = row.columns().iter().enumerate();
+            is_enough = !sink.row(values.map(|(index, column)| value_of(row, index, column)).collect());
+            !is_enough
+        })?;
+        if is_too_large {
+            return Ok(Err(SelectError::TooLarge { limit: limits.memory }));
         }
-        if rows.len() < wanted {
+        if selected.is_cut || is_enough || found < wanted {
             return Ok(Ok(selected));
         }
     }

@@ -8,7 +8,7 @@ use backstitch_testkit::postgres::schema_of;
 use backstitch_testkit::{block_on, sample};
 
 use super::support::Temporary;
-use crate::sqlite::support::{Writer, write};
+use crate::sqlite::support::{Writer, notes, write};
 
 #[derive(Default)]
 struct Rows(Vec<String>, Vec<Vec<SqlValue>>);
@@ -93,5 +93,74 @@ fn statements_that_do_something_else_are_refused() {
     }
     let long = select(&store, "SELECT pg_sleep(60)");
     assert!(matches!(long, Err(SelectError::TooLong { .. })));
+    assert_eq!(select(&store, "SELECT 1").unwrap().1, [[SqlValue::Integer(1)]], "the connection still works");
+}
+
+/// A query that could leave its role would read the tables, and as a superuser the files of the server.
+#[test]
+fn a_query_cannot_leave_its_role() {
+    let Some(store) = Temporary::new() else { return };
+    let schema = schema_of(&store.address).to_owned();
+    let hidden = format!("query_to_xml('SELECT * FROM {schema}.workers', true, false, '')");
+    for sql in [
+        format!("SELECT set_config('role', 'none', true), {hidden}"),
+        format!("SELECT pg_catalog.\"set_config\"('role', 'none', true), {hidden}"),
+        "SELECT SET_CONFIG('role', 'none', true)".to_owned(),
+        r#"SELECT U&"set\005fconfig"('role', 'none', true)"#.to_owned(),
+        "SELECT query_to_xml('SELECT set_' || 'config(''role'', ''none'', true)', true, false, '')"
+            .to_owned(),
+        "SELECT * FROM ts_stat('SELECT set_' || 'config(''role'', ''none'', true)::tsvector')".to_owned(),
+    ] {
+        let refused = select(&store, &sql).err().unwrap_or_else(|| panic!("{sql} was executed"));
+        assert!(matches!(&refused, SelectError::Refused { .. }), "{sql}: {refused:?}");
+    }
+    let found = select(&store, "SELECT 1 AS requests_state, current_user::text").unwrap().1;
+    assert_eq!(found[0][1], SqlValue::Text(format!("{schema}_reader")));
+}
+
+/// The next append on the connection of a query would not be durable, or would wait for a lock of it for ever.
+#[test]
+fn a_query_leaves_nothing_on_its_connection() {
+    let Some(store) = Temporary::with(super::support::options().with_connections(1)) else { return };
+    // The role may be another one: what matters is the end of the transaction.
+    for sql in
+        ["SELECT pg_advisory_lock(1)", "SELECT pg_try_advisory_lock(1)", "SELECT pg_advisory_lock_shared(1)"]
+    {
+        assert!(matches!(select(&store, sql), Err(SelectError::Refused { .. })), "{sql}");
+    }
+    let before =
+        select(&store, "SELECT pg_backend_pid(), current_setting('search_path'), current_user::text")
+            .unwrap()
+            .1;
+    let writer = Writer::create(&*store, sample::session(1));
+    assert_eq!(notes(&*store, writer.session()), Vec::<String>::new());
+    let after = select(&store, "SELECT pg_backend_pid(), current_setting('search_path'), current_user::text")
+        .unwrap()
+        .1;
+    assert_eq!(before, after, "the same connection, in the state of its beginning");
+}
+
+#[test]
+fn rows_of_any_size_do_not_fill_the_memory() {
+    let Some(store) = Temporary::new() else { return };
+    struct Sizes(u64);
+    impl RowSink for Sizes {
+        fn columns(&mut self, _: Vec<String>) {}
+        fn row(&mut self, values: Vec<SqlValue>) -> bool {
+            if let [SqlValue::Text(text)] = &values[..] {
+                self.0 += text.len() as u64;
+            }
+            true
+        }
+    }
+    let sql = "SELECT repeat('x', 1000000) FROM generate_series(1, 50)";
+    let run = |memory: u64, sink: &mut Sizes| {
+        let limits = SelectLimits { memory, time: Duration::from_secs(30), ..SelectLimits::default() };
+        block_on(StoreAdmin::select(&*store, sql, &[], limits, sink))
+    };
+    let mut sizes = Sizes(0);
+    run(2_000_000, &mut sizes).expect("each row fits");
+    assert_eq!(sizes.0, 50_000_000);
+    assert!(matches!(run(500_000, &mut Sizes(0)), Err(SelectError::TooLarge { .. })));
     assert_eq!(select(&store, "SELECT 1").unwrap().1, [[SqlValue::Integer(1)]], "the connection still works");
 }
