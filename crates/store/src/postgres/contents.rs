@@ -1,7 +1,7 @@
 //! Everything that a store holds, for operations that look at all of it.
 //!
 //! The states of all objects are read at once, since walks ask for many of them, and contents one by one. Nothing is read in one snapshot: a transaction that lasts as
-//! long as the operation would keep the server from cleaning up. So an object that seems to be missing is looked up again.
+//! long as the operation would keep the server from cleaning up. So an object that seems to be missing is looked up again, and one that is gone when it is read counts as such.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -37,11 +37,13 @@ struct KnownState {
 pub(super) struct PostgresContents<'a> {
     link: &'a Link<'a>,
     known: RefCell<Option<HashMap<ObjectId, KnownState>>>,
+    /// Ends of journals, as the sessions were last listed.
+    heads: RefCell<HashMap<SessionId, Position>>,
 }
 
 impl<'a> PostgresContents<'a> {
     pub(super) fn new(link: &'a Link<'a>) -> Self {
-        Self { link, known: RefCell::new(None) }
+        Self { link, known: RefCell::new(None), heads: RefCell::default() }
     }
 
     /// Reads the states of all objects, unless they were read.
@@ -72,7 +74,8 @@ impl<'a> PostgresContents<'a> {
     fn state(&self, id: ObjectId) -> Result<Option<KnownState>, Failure> {
         self.load()?;
         let known = self.known.borrow().as_ref().and_then(|known| known.get(&id).copied());
-        if known.is_some() {
+        // One without content may have been stored again.
+        if known.is_some_and(|known| known.presence == Presence::Stored) {
             return Ok(known);
         }
         let sql = "SELECT kind, encoding, stored FROM {schema}.objects WHERE id = $1";
@@ -85,6 +88,28 @@ impl<'a> PostgresContents<'a> {
             known.insert(id, state);
         }
         Ok(Some(state))
+    }
+
+    /// Reads an object, or none if its content is gone by now.
+    fn object_now(&self, id: ObjectId) -> Result<Option<Object>, Failure> {
+        match get_object(self.link, id) {
+            Err(Failure::Port(error)) => match *error {
+                StoreError::Pruned { .. } | StoreError::LostObject { .. } | StoreError::Redacted { .. } => {
+                    Ok(None)
+                }
+                // Its parts may have been deleted after its row was read.
+                StoreError::DamagedObject { .. } => Ok(get_object(self.link, id)?),
+                error => Err(error.into()),
+            },
+            read => read,
+        }
+    }
+
+    /// Notes that objects were deleted.
+    pub(super) fn forget(&self, ids: impl Iterator<Item = ObjectId>) {
+        if let Some(known) = self.known.borrow_mut().as_mut() {
+            ids.for_each(|id| _ = known.remove(&id));
+        }
     }
 
     fn stored(&self, id: ObjectId) -> Result<Option<KnownState>, Failure> {
@@ -127,10 +152,8 @@ impl Contents for PostgresContents<'_> {
         self.load()?;
         let mut found = HashMap::new();
         for (id, kind, _) in self.all_stored()? {
-            // It may be gone by now.
-            if let Ok(Some(object)) = get_object(self.link, id)
-                && value.is_in(object.bytes())
-            {
+            // Any other failure ends the redaction: what could not be read may hold the value.
+            if self.object_now(id)?.is_some_and(|object| value.is_in(object.bytes())) {
                 found.insert(id, kind);
             }
         }
@@ -156,16 +179,23 @@ impl StoredObjects for PostgresContents<'_> {
     }
 
     fn stored_object(&self, id: ObjectId) -> Result<Option<Object>, StoreError> {
-        Ok(get_object(self.link, id)?)
+        Ok(self.object_now(id)?)
     }
 }
 
 impl Journals for PostgresContents<'_> {
     fn numbered_sessions(&self) -> Result<Vec<(i64, SessionId)>, StoreError> {
         // Numbered in the order of creation, which is not that of the keys.
-        let sql = "SELECT created, session FROM {schema}.sessions WHERE created IS NOT NULL ORDER BY created";
+        let sql =
+            "SELECT created, session, head FROM {schema}.sessions WHERE created IS NOT NULL ORDER BY created";
         let rows = self.link.query(sql, &[])?;
-        let numbered = rows.iter().map(|row| Ok((get(row, 0)?, SessionId::from_uuid(get(row, 1)?))));
+        let mut heads = self.heads.borrow_mut();
+        heads.clear();
+        let numbered = rows.iter().map(|row| {
+            let session = SessionId::from_uuid(get(row, 1)?);
+            heads.insert(session, Position::new(get::<i64>(row, 2)?.cast_unsigned()));
+            Ok((get(row, 0)?, session))
+        });
         Ok(numbered.collect::<Result<_, Failure>>()?)
     }
 
@@ -175,6 +205,10 @@ impl Journals for PostgresContents<'_> {
         from: Position,
         each: EachText<'_>,
     ) -> Result<(), StoreError> {
+        // One that has not grown is not asked for: there may be very many of them.
+        if self.heads.borrow().get(&session).is_some_and(|head| from >= *head) {
+            return Ok(());
+        }
         match texts(self.link, session, from, usize::MAX, |position, text| Ok(each(position, text)?)) {
             // It was removed meanwhile.
             Err(Failure::Port(error)) if matches!(*error, StoreError::NotFound { .. }) => Ok(()),

@@ -115,11 +115,11 @@ fn small(number: i64) -> i16 {
 }
 
 const ADD_PARTS: &str = "INSERT INTO {schema}.object_parts (part_set, part, content)
-    SELECT $1, $2 + p.o::integer - 1, p.c FROM unnest($3::bytea[]) WITH ORDINALITY AS p(c, o) ON CONFLICT DO NOTHING";
+    SELECT $1, $2 + p.o::integer - 1, p.c FROM pg_catalog.unnest($3::bytea[]) WITH ORDINALITY AS p(c, o) ON CONFLICT DO NOTHING";
 
 /// Writes content in parts inside of a transaction, and returns their set and their number.
 fn write_set_with(link: &Link<'_>, content: &[u8]) -> Result<(Uuid, i32), Failure> {
-    let rows = link.query("SELECT gen_random_uuid()", &[])?;
+    let rows = link.query("SELECT pg_catalog.gen_random_uuid()", &[])?;
     let set: Uuid = get(rows.first().ok_or_else(|| corrupt("the server made no id"))?, 0)?;
     let parts: Vec<&[u8]> = content.chunks(PART).collect();
     let mut first = 0_i32;
@@ -132,7 +132,7 @@ fn write_set_with(link: &Link<'_>, content: &[u8]) -> Result<(Uuid, i32), Failur
 
 /// Writes content in parts, and returns their set and their number.
 async fn write_set(server: &Server, content: &[u8]) -> Result<(Uuid, i32), Failure> {
-    let rows = server.read("SELECT gen_random_uuid()", &[]).await?;
+    let rows = server.read("SELECT pg_catalog.gen_random_uuid()", &[]).await?;
     let set: Uuid = get(rows.first().ok_or_else(|| corrupt("the server made no id"))?, 0)?;
     let parts: Vec<&[u8]> = content.chunks(PART).collect();
     let mut first = 0_i32;
@@ -296,9 +296,15 @@ pub(super) async fn known(server: &Server, id: ObjectId) -> Result<KnownObject, 
 /// Replaces objects by marks that say why their content is gone. The caller has begun a transaction.
 pub(super) fn leave_marks(link: &Link<'_>, ids: &[Vec<u8>], reason: Presence) -> Result<(), Failure> {
     delete_parts(link, ids)?;
-    let sql = "INSERT INTO {schema}.objects (id, kind, length, encoding) SELECT m.id, 1, 0, $2 FROM unnest($1::bytea[]) AS m(id) ORDER BY m.id
+    let sql = "INSERT INTO {schema}.objects (id, kind, length, encoding) SELECT m.id, 1, 0, $2 FROM pg_catalog.unnest($1::bytea[]) AS m(id) ORDER BY m.id
         ON CONFLICT (id) DO UPDATE SET encoding = excluded.encoding, content = NULL, stored = 0, parts = 0, part_set = NULL";
     link.query(sql, parameters![ids => BYTEA_ARRAY, small(reason as i64) => INT2]).map(drop)
+}
+
+/// Notes why the content of an object that is not stored is gone. What another program has stored meanwhile stays.
+pub(super) fn note_mark(link: &Link<'_>, id: ObjectId, reason: Presence) -> Result<(), Failure> {
+    let sql = "INSERT INTO {schema}.objects (id, kind, length, encoding) VALUES ($1, 1, 0, $2) ON CONFLICT (id) DO NOTHING";
+    link.query(sql, parameters![&id.as_bytes()[..] => BYTEA, small(reason as i64) => INT2]).map(drop)
 }
 
 /// Deletes objects. The caller has begun a transaction.
@@ -327,7 +333,9 @@ pub(super) fn generation(link: &Link<'_>) -> Result<i64, Failure> {
 
 /// Notes that content of objects is removed, in the transaction that removes it. The lock waits for appends that rely on that content, and makes later ones wait.
 pub(super) fn begin_removing(link: &Link<'_>) -> Result<(), Failure> {
-    let lock = link.names().fill("SELECT pg_advisory_xact_lock(hashtextextended('{schema} objects', 0))");
+    let lock = link
+        .names()
+        .fill("SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('{schema} objects', 0))");
     link.query(&lock, &[]).map(drop)
 }
 

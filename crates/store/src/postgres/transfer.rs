@@ -180,8 +180,7 @@ impl Import<'_> {
                     }
                 }
                 (mark @ (Presence::Pruned | Presence::Lost | Presence::Redacted), Presence::Absent) => {
-                    let ids = [id.as_bytes().to_vec()];
-                    objects::leave_marks(self.link, &ids, mark).map_err(StoreError::from)?;
+                    objects::note_mark(self.link, id, mark).map_err(StoreError::from)?;
                 }
                 _ => {}
             }
@@ -239,7 +238,7 @@ impl Import<'_> {
         let lock = self
             .link
             .names()
-            .fill("SELECT pg_advisory_xact_lock_shared(hashtextextended('{schema} objects', 0))");
+            .fill("SELECT pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended('{schema} objects', 0))");
         self.link.query(&lock, &[])?;
         if generation(self.link)? == before {
             return Ok(());
@@ -287,8 +286,8 @@ impl Import<'_> {
         let chain = self.write_records(one, target.number, from, target.chain)?;
         let addition = self.changes.additions.get(&session);
         // Makes the fences of earlier holders stale.
-        let sql = "UPDATE {schema}.sessions SET head = $2, chain = $3, created = coalesce(created, nextval('{schema}.creations')),
-            fence = fence + 1, claim = gen_random_uuid() WHERE id = $1 RETURNING claim";
+        let sql = "UPDATE {schema}.sessions SET head = $2, chain = $3, created = coalesce(created, pg_catalog.nextval('{schema}.creations')),
+            fence = fence + 1, claim = pg_catalog.gen_random_uuid() WHERE id = $1 RETURNING claim";
         let values =
             parameters![target.number => INT8, records.cast_signed() => INT8, chain.as_bytes() => BYTEA];
         let rows = self.link.query(sql, values)?;

@@ -8,6 +8,7 @@ mod lost_answers;
 mod moving;
 mod objects;
 mod opening;
+mod redaction;
 mod select;
 mod support;
 
