@@ -34,6 +34,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) lost: BTreeSet<ObjectId>,
     /// Objects that a stored object names and whose content was redacted.
     pub(crate) redacted: BTreeSet<ObjectId>,
+    /// Manifests that were read, with everything that they name.
+    manifests: HashSet<ObjectId>,
 }
 
 impl<'a> Walk<'a> {
@@ -50,6 +52,7 @@ impl<'a> Walk<'a> {
             missing: BTreeSet::new(),
             lost: BTreeSet::new(),
             redacted: BTreeSet::new(),
+            manifests: HashSet::new(),
         }
     }
 
@@ -65,7 +68,10 @@ impl<'a> Walk<'a> {
     /// Adds a workspace root and everything below it.
     pub(crate) fn add_root(&mut self, root: WorkspaceRoot) -> Result<(), StoreError> {
         self.add(root.tree)?;
-        // A blob that was reached as a file may also be a manifest, so it is read even if it was seen.
+        // A blob that was reached as a file may also be a manifest, so it is read even if it was seen, but only once.
+        if self.manifests.contains(&root.manifest) {
+            return Ok(());
+        }
         if self.objects.stored_kind(root.manifest)?.is_none() {
             return Ok(());
         }
@@ -75,7 +81,9 @@ impl<'a> Walk<'a> {
         let reason = || "it is not a workspace manifest".to_owned();
         let named =
             named.ok_or_else(|| StoreError::DamagedObject { object: root.manifest, reason: reason() })?;
-        named.into_iter().try_for_each(|id| self.descend(id))
+        named.into_iter().try_for_each(|id| self.descend(id))?;
+        self.manifests.insert(root.manifest);
+        Ok(())
     }
 
     fn mark(&mut self, id: ObjectId) {

@@ -38,24 +38,20 @@ pub(super) struct Collection<'a> {
 /// Collects garbage.
 pub(super) fn collect(link: &Link<'_>, collection: &Collection<'_>) -> Result<GcReport, StoreError> {
     let mut sessions = SessionFiles::without(collection.without.clone());
-    let seen = {
-        let contents = PostgresContents::new(link);
-        let mut walk = Walk::new(&contents);
-        mark(link, &contents, &mut sessions, &mut walk, collection)?;
-        if collection.mode == GcMode::DryRun {
-            return Ok(sessions.sweep(&contents, &walk)?.report());
-        }
-        walk.seen
-    };
+    // The states of all objects are read once, and later steps look at what is new: appends with objects wait while one of them lasts.
+    let contents = PostgresContents::new(link);
+    let mut walk = Walk::new(&contents);
+    mark(link, &contents, &mut sessions, &mut walk, collection)?;
+    if collection.mode == GcMode::DryRun {
+        return Ok(sessions.sweep(&contents, &walk)?.report());
+    }
     crash_point!("gc.marked");
     let limit = link.server().options.transaction_bytes;
-    let (mut seen, mut sweep) = (Some(seen), None::<Sweep>);
+    let mut sweep = None::<Sweep>;
     loop {
         let is_done = link.transact(|| {
             begin_removing(link)?;
             // Records that were written since the first phase may need objects that were about to be deleted.
-            let contents = PostgresContents::new(link);
-            let mut walk = Walk::resume(&contents, seen.take().unwrap_or_default());
             mark(link, &contents, &mut sessions, &mut walk, collection)?;
             let sweep = match &mut sweep {
                 Some(sweep) => sweep,
@@ -67,7 +63,7 @@ pub(super) fn collect(link: &Link<'_>, collection: &Collection<'_>) -> Result<Gc
             if !deleted.is_empty() {
                 count_removal(link)?;
             }
-            seen = Some(walk.seen);
+            contents.forget(deleted.iter().map(|one| one.id));
             Ok::<_, Failure>(sweep.is_done())
         })?;
         if is_done {
@@ -97,7 +93,7 @@ fn young(link: &Link<'_>, age: Duration) -> Result<Vec<ObjectId>, Failure> {
     if age.is_zero() {
         return Ok(Vec::new());
     }
-    let sql = "SELECT id FROM {schema}.objects WHERE touched_at > now() - make_interval(secs => $1) AND encoding IN (0, 1)";
+    let sql = "SELECT id FROM {schema}.objects WHERE touched_at > now() - pg_catalog.make_interval(secs => $1) AND encoding IN (0, 1)";
     let rows = link.query(sql, parameters![age.as_secs_f64() => FLOAT8])?;
     rows.iter().map(|row| id_in(get(row, 0)?)).collect()
 }
@@ -120,7 +116,7 @@ fn delete(link: &Link<'_>, deleted: &[DeletedObject]) -> Result<(), Failure> {
 
 /// Deletes parts that belong to no object: their writer was killed, or another one was first.
 fn delete_stray_parts(link: &Link<'_>) -> Result<(), Failure> {
-    let sql = "DELETE FROM {schema}.object_parts p WHERE p.written_at < now() - make_interval(secs => $1)
+    let sql = "DELETE FROM {schema}.object_parts p WHERE p.written_at < now() - pg_catalog.make_interval(secs => $1)
         AND NOT EXISTS (SELECT FROM {schema}.objects o WHERE o.part_set = p.part_set)";
     link.query(sql, parameters![PARTS_AGE.as_secs_f64() => FLOAT8]).map(drop)
 }
