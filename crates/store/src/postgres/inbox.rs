@@ -46,7 +46,7 @@ impl Letter {
 pub(super) async fn send(shared: &Shared, session: SessionId, item: InboxItem) -> Result<InboxId, Failure> {
     shared.check_writable()?;
     let letter = Letter::new(session, &item)?;
-    let once = shared.server.read("SELECT gen_random_uuid()::text", &[]).await?;
+    let once = shared.server.read("SELECT pg_catalog.gen_random_uuid()::text", &[]).await?;
     let once: String = match once.first() {
         Some(row) => get(row, 0)?,
         None => return Err(StoreError::Backend("the server made no id".into()).into()),

@@ -42,7 +42,9 @@ pub(super) fn migrate(link: &Link<'_>) -> Result<(), OpenError> {
         return Ok(());
     }
     link.transact(|| {
-        let lock = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
+        // Operators and functions of views are found now, and not in schemas of others.
+        link.batch("SET LOCAL search_path = pg_catalog, pg_temp")?;
+        let lock = "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1, 0))";
         link.query(lock, parameters![format!("backstitch migrations of {}", link.names().schema()) => TEXT])?;
         let found = version(link)?;
         if found == 0 {
@@ -83,13 +85,21 @@ pub(super) fn check(link: &Link<'_>) -> Result<(), OpenError> {
 
 fn check_server(link: &Link<'_>) -> Result<(), OpenError> {
     let rows = link.query(
-        "SELECT current_setting('server_version_num')::integer, current_setting('server_version')",
+        "SELECT pg_catalog.current_setting('server_version_num')::integer, pg_catalog.current_setting('server_version'),
+            pg_catalog.current_setting('transaction_isolation')",
         &[],
     )?;
     let row = rows.first().ok_or_else(|| StoreError::Backend("the server has no version".into()))?;
     let (number, name): (i32, String) = (get(row, 0)?, get(row, 1)?);
     if number < OLDEST {
         let reason = format!("the server has version {name} of PostgreSQL, and 14 is the oldest that works");
+        return Err(StoreError::Denied { reason }.into());
+    }
+    let isolation: String = get(row, 2)?;
+    if isolation != "read committed" {
+        let reason = format!(
+            "the isolation level is `{isolation}`, and the store needs `read committed`: set default_transaction_isolation for its user"
+        );
         return Err(StoreError::Denied { reason }.into());
     }
     Ok(())

@@ -161,6 +161,9 @@ CREATE TABLE {schema}.counters (
 );
 INSERT INTO {schema}.counters (name, value) VALUES ('generation', 0);
 
+-- Functions of this schema run as their caller, with the search path of the connection, in which others may have put functions of the same names: tables have their
+-- schema, and what could be taken for another function has exact types or `pg_catalog`. Those that are called seldom have a search path of their own.
+
 -- Appends a batch, if the claim is current and the journal ends at the expected position. `p_below` are objects that new trees and manifests name: they
 -- are checked if content was removed since the claim. A concurrent takeover holds the session's row: the first UPDATE waits for it, checks the claim again, and finds nothing.
 CREATE FUNCTION {schema}.append_1(
@@ -170,19 +173,23 @@ CREATE FUNCTION {schema}.append_1(
     p_summary text, p_version integer, p_columns text[], p_tags text[], p_values text[], p_changes text
 ) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
-    n bigint := cardinality(p_texts);
+    n bigint := pg_catalog.cardinality(p_texts);
     s {schema}.sessions;
     missing text;
 BEGIN
-    IF NOT p_sync THEN
-        PERFORM set_config('synchronous_commit', 'off', true);
+    -- With one snapshot for all statements, the checks below would not see what was removed while this waited for a lock.
+    IF pg_catalog.current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'appends need the isolation level `read committed`' USING ERRCODE = 'BS007';
     END IF;
-    IF cardinality(p_objects) > 0 OR cardinality(p_needed) > 0 THEN
+    IF NOT p_sync THEN
+        PERFORM pg_catalog.set_config('synchronous_commit', 'off', true);
+    END IF;
+    IF pg_catalog.cardinality(p_objects) > 0 OR pg_catalog.cardinality(p_needed) > 0 THEN
         -- A collection of garbage holds the same lock while it deletes.
-        PERFORM pg_advisory_xact_lock_shared(hashtextextended('{schema} objects', 0));
+        PERFORM pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended('{schema} objects', 0));
     END IF;
     UPDATE {schema}.sessions SET head = head + n, chain = p_sums[n],
-        created = coalesce(created, nextval('{schema}.creations'))
+        created = coalesce(created, pg_catalog.nextval('{schema}.creations'))
         WHERE id = p_id AND claim = p_claim AND head = p_expected;
     IF NOT FOUND THEN
         SELECT * INTO s FROM {schema}.sessions WHERE id = p_id;
@@ -194,25 +201,25 @@ BEGIN
     IF p_expected = 0 THEN
         DELETE FROM {schema}.removals r USING {schema}.sessions x WHERE x.id = p_id AND r.session = x.session;
     END IF;
-    IF cardinality(p_needed) > 0 THEN
+    IF pg_catalog.cardinality(p_needed) > 0 THEN
         PERFORM {schema}.require_1(p_needed);
     END IF;
-    IF cardinality(p_below) > 0
+    IF pg_catalog.cardinality(p_below) > 0
         AND p_generation IS DISTINCT FROM (SELECT value FROM {schema}.counters WHERE name = 'generation') THEN
         PERFORM {schema}.require_1(p_below);
     END IF;
-    IF cardinality(p_taken) > 0 THEN
-        SELECT t.item::text INTO missing FROM unnest(p_taken) AS t(item)
+    IF pg_catalog.cardinality(p_taken) > 0 THEN
+        SELECT t.item::text INTO missing FROM pg_catalog.unnest(p_taken) AS t(item)
             WHERE NOT EXISTS (SELECT FROM {schema}.inbox i WHERE i.id = t.item AND i.session = p_id) LIMIT 1;
         IF NOT FOUND THEN
-            SELECT t.item::text INTO missing FROM unnest(p_taken) AS t(item) GROUP BY t.item HAVING count(*) > 1 LIMIT 1;
+            SELECT t.item::text INTO missing FROM pg_catalog.unnest(p_taken) AS t(item) GROUP BY t.item HAVING count(*) > 1 LIMIT 1;
         END IF;
         IF missing IS NOT NULL THEN
             RAISE EXCEPTION 'an item does not wait' USING ERRCODE = 'BS006', DETAIL = missing;
         END IF;
         DELETE FROM {schema}.inbox WHERE session = p_id AND id = ANY (p_taken);
     END IF;
-    IF cardinality(p_objects) > 0 THEN
+    IF pg_catalog.cardinality(p_objects) > 0 THEN
         PERFORM {schema}.store_objects_1(p_objects, p_object_kinds, p_lengths, p_encodings, p_contents, p_stored, p_parts, p_sets);
     END IF;
     INSERT INTO {schema}.records (session, position, kind, at, record, checksum)
@@ -235,8 +242,8 @@ CREATE FUNCTION {schema}.require_1(p_objects bytea[]) RETURNS void LANGUAGE plpg
 DECLARE
     missing text;
 BEGIN
-    SELECT encode(n.id, 'hex') || ' ' || coalesce(o.encoding, -1) INTO missing
-        FROM unnest(p_objects) WITH ORDINALITY AS n(id, place) LEFT JOIN {schema}.objects o ON o.id = n.id
+    SELECT pg_catalog.concat(pg_catalog.encode(n.id, 'hex'), ' ', coalesce(o.encoding, -1)) INTO missing
+        FROM pg_catalog.unnest(p_objects) WITH ORDINALITY AS n(id, place) LEFT JOIN {schema}.objects o ON o.id = n.id
         WHERE o.encoding IS NULL OR o.encoding IN (2, 3) ORDER BY n.place LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'an object is not stored' USING ERRCODE = 'BS005', DETAIL = missing;
@@ -258,15 +265,15 @@ BEGIN
             content = excluded.content, stored = excluded.stored, parts = excluded.parts, part_set = excluded.part_set, touched_at = now()
         WHERE known.encoding NOT IN (0, 1);
     UPDATE {schema}.objects SET touched_at = now()
-        WHERE id = ANY (p_objects) AND touched_at < now() - interval '1 hour';
+        WHERE id = ANY (p_objects) AND touched_at < pg_catalog.now() - interval '1 hour';
 END $$;
 
 -- Adds rows to the index of changed paths. `p_changes` is an array in JSON.
 CREATE FUNCTION {schema}.list_changes_1(p_id bigint, p_changes text) RETURNS void LANGUAGE sql AS $$
     INSERT INTO {schema}.changes (session, position, number, path, change, object_before, bytes_before, object_after, bytes_after, counts)
-        SELECT p_id, c.position, c.number, c.path, c.change, decode(c.object_before, 'hex'), c.bytes_before,
-            decode(c.object_after, 'hex'), c.bytes_after, c.counts
-        FROM json_to_recordset(p_changes::json) AS c(position bigint, number integer, path text, change text,
+        SELECT p_id, c.position, c.number, c.path, c.change, pg_catalog.decode(c.object_before, 'hex'), c.bytes_before,
+            pg_catalog.decode(c.object_after, 'hex'), c.bytes_after, c.counts
+        FROM pg_catalog.json_to_recordset(p_changes::json) AS c(position bigint, number integer, path text, change text,
             object_before text, bytes_before bigint, object_after text, bytes_after bigint, counts text)
         ON CONFLICT (session, position, number) DO UPDATE SET path = excluded.path, change = excluded.change,
             object_before = excluded.object_before, bytes_before = excluded.bytes_before,
@@ -396,4 +403,9 @@ END $$;
 
 -- A function that waits for a lock gives up in time for its caller to retry while its lease lasts.
 ALTER FUNCTION {schema}.claim_1(uuid, bytea, uuid, text, bigint, boolean, uuid[], double precision) SET lock_timeout = '8s';
+ALTER FUNCTION {schema}.claim_1(uuid, bytea, uuid, text, bigint, boolean, uuid[], double precision) SET search_path = pg_catalog, pg_temp;
 ALTER FUNCTION {schema}.send_1(uuid, text, text, text, text) SET lock_timeout = '8s';
+ALTER FUNCTION {schema}.send_1(uuid, text, text, text, text) SET search_path = pg_catalog, pg_temp;
+ALTER FUNCTION {schema}.reap_1(double precision) SET search_path = pg_catalog, pg_temp;
+ALTER FUNCTION {schema}.put_summary_1(uuid, bigint, text, integer, text[], text[], text[]) SET search_path = pg_catalog, pg_temp;
+ALTER FUNCTION {schema}.put_changes_1(uuid, bigint, text) SET search_path = pg_catalog, pg_temp;
