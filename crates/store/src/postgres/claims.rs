@@ -36,9 +36,39 @@ pub(super) struct HeldClaim {
 
 /// The claims that this store holds.
 #[derive(Default)]
-pub(super) struct HeldClaims(Mutex<HashMap<(SessionId, FenceToken), HeldClaim>>);
+pub(super) struct HeldClaims(
+    Mutex<HashMap<(SessionId, FenceToken), HeldClaim>>,
+    /// Claims that are being made, by session.
+    Mutex<HashMap<SessionId, usize>>,
+);
+
+/// A claim that is being made.
+struct Claiming<'a>(&'a HeldClaims, SessionId);
+
+impl Drop for Claiming<'_> {
+    fn drop(&mut self) {
+        let mut claiming = self.0.1.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = claiming.get_mut(&self.1) {
+            *count -= 1;
+            if *count == 0 {
+                claiming.remove(&self.1);
+            }
+        }
+    }
+}
 
 impl HeldClaims {
+    /// Notes that a claim is being made: until it is known, the server may have it and this store does not.
+    fn begin(&self, session: SessionId) -> Claiming<'_> {
+        *self.1.lock().unwrap_or_else(PoisonError::into_inner).entry(session).or_default() += 1;
+        Claiming(self, session)
+    }
+
+    /// Returns whether one claim to a session is being made, and no other.
+    fn is_alone(&self, session: SessionId) -> bool {
+        self.1.lock().unwrap_or_else(PoisonError::into_inner).get(&session) == Some(&1)
+    }
+
     pub(super) fn get(&self, session: SessionId, fence: FenceToken) -> Option<HeldClaim> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&(session, fence)).copied()
     }
@@ -96,6 +126,7 @@ pub(super) async fn claim(
     shared.check_writable()?;
     let mut attempts = Attempts::within(shared.server.options.deadline);
     let mut dead: Vec<Uuid> = Vec::new();
+    let _claiming = shared.claims.begin(session);
     loop {
         let worker = shared.lease.worker(&shared.server).await?;
         let failure = match claim_as(shared, session, &owner, mode, worker, &dead).await {
@@ -107,11 +138,19 @@ pub(super) async fn claim(
             Some(code::HELD) => {
                 let holder: HolderDetail = serde_json::from_str(failure.detail())
                     .map_err(|_| corrupt("a claim has an invalid holder"))?;
-                // Its lease is not over, but its process is gone.
-                if !holder.place().has_ended() || dead.contains(&holder.worker) {
+                if dead.contains(&holder.worker) {
                     return Err(holder.held(session).into());
                 }
-                dead.push(holder.worker);
+                // Its lease is not over, but its process is gone. Or it is this store, which does not know of it: the answer to an earlier claim or release was lost, and
+                // nobody else would ever free the session.
+                let lost = match holder.worker == worker {
+                    true => lost_claim(shared, session, worker).await,
+                    false => holder.place().has_ended().then_some(holder.worker),
+                };
+                match lost {
+                    Some(lost) => dead.push(lost),
+                    None => return Err(holder.held(session).into()),
+                }
             }
             // A claim whose answer was lost is left behind as a number that nobody uses, and replaced.
             _ if failure.is_outage() || failure.is_collision() => {
@@ -125,13 +164,13 @@ pub(super) async fn claim(
     }
 }
 
-/// This worker, if it holds a session without knowing the claim: only an answer that was lost explains it.
+/// This worker, if it holds a session without knowing the claim: only an answer that was lost explains it, unless another task is about to hear of its claim.
 async fn lost_claim(shared: &Shared, session: SessionId, worker: Uuid) -> Option<Uuid> {
     let sql = "SELECT fence FROM {schema}.sessions WHERE session = $1 AND worker = $2 AND claim IS NOT NULL";
     let rows = shared.server.read(sql, parameters![*session.as_uuid() => UUID, worker => UUID]).await.ok()?;
     let fence: i64 = rows.first()?.try_get(0).ok()?;
     let is_known = shared.claims.get(session, FenceToken(fence.cast_unsigned())).is_some();
-    (!is_known).then_some(worker)
+    (!is_known && shared.claims.is_alone(session)).then_some(worker)
 }
 
 async fn claim_as(
@@ -189,17 +228,22 @@ pub(super) async fn holder(shared: &Shared, session: SessionId) -> Result<Option
     Ok(worker.filter(|worker| living.contains(worker)).and(owner).map(Owner::new))
 }
 
-/// Returns whether a claim of this store is the current one of its session, and the lease of the store is not over.
+/// Returns whether a claim of this store is the current one of its session, and the lease of the store is not over: neither for the server nor for the clock of this machine.
 pub(super) async fn is_current(
     shared: &Shared,
     session: SessionId,
     fence: FenceToken,
 ) -> Result<bool, Failure> {
     let Some(held) = shared.claims.get(session, fence) else { return Ok(false) };
+    let left = shared.lease.time_left();
     let sql = "SELECT 1 FROM {schema}.sessions s JOIN {schema}.workers w ON w.id = s.worker
         WHERE s.id = $1 AND s.claim = $2 AND w.lease_until > now()";
-    let rows = shared.server.read(sql, parameters![held.number => INT8, held.claim => UUID]).await?;
-    Ok(!rows.is_empty())
+    // A server that does not answer cannot say that another program has claimed the session: without an answer, this one stops in time.
+    let values = parameters![held.number => INT8, held.claim => UUID];
+    match tokio::time::timeout(left, shared.server.read(sql, values)).await {
+        Ok(rows) => Ok(!rows?.is_empty()),
+        Err(_) => Ok(false),
+    }
 }
 
 /// The error of a claim that is not the current one.

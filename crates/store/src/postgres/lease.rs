@@ -2,6 +2,9 @@
 //!
 //! A store that claims a session first registers itself as a worker: a row with a lease. A thread of its own renews it, so that nothing that the runtime of an agent does
 //! can delay it. One row holds all sessions of the store, so renewing costs the same for one session and for a thousand. Leases are compared with the clock of the server only.
+//!
+//! A worker that cannot reach the server stops before its lease is over: it counts from before the last renewal that succeeded, with a clock of this machine that does not stop while the
+//! machine sleeps. The two clocks are never compared.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,10 +37,16 @@ impl ProcessPlace {
         Self { host: host(), place: place(), pid, started: started(pid).unwrap_or_default() }
     }
 
-    /// Returns whether a process certainly has ended.
+    /// Returns whether a process certainly has ended. A process of another user may be hidden.
     pub(super) fn has_ended(&self) -> bool {
-        let is_here = !self.place.is_empty() && self.place == place();
-        is_here && started(self.pid) != Some(self.started)
+        if self.place.is_empty() || self.place != place() {
+            return false;
+        }
+        match state_of(self.pid) {
+            ProcessState::Since(started) => started != self.started,
+            ProcessState::Ended => true,
+            ProcessState::Hidden => false,
+        }
     }
 }
 
@@ -56,13 +65,65 @@ fn place() -> String {
     String::new()
 }
 
-/// Time of the start of a process; `None` if there is none, or if it has ended and its parent has not noticed.
-fn started(pid: u32) -> Option<i64> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+/// What can be known of a process.
+enum ProcessState {
+    /// It runs since this time.
+    Since(i64),
+    /// There is none, or it has ended and its parent has not noticed.
+    Ended,
+    /// There is one of another user, of which no more is shown, or nothing can be known.
+    Hidden,
+}
+
+fn state_of(pid: u32) -> ProcessState {
+    let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return unreadable(pid) };
     // The name, which may hold anything, ends at the last parenthesis.
-    let mut fields = text.rsplit_once(')')?.1.split_whitespace();
-    let state = fields.next()?;
-    (state != "Z" && state != "X").then(|| fields.nth(18)?.parse().ok())?
+    let mut fields = text.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
+    match fields.next() {
+        Some("Z" | "X") => ProcessState::Ended,
+        Some(_) => fields
+            .nth(18)
+            .and_then(|time| time.parse().ok())
+            .map_or(ProcessState::Hidden, ProcessState::Since),
+        None => ProcessState::Hidden,
+    }
+}
+
+/// The state of a process that `/proc` does not show, which may be mounted so that it hides those of other users.
+#[cfg(unix)]
+fn unreadable(pid: u32) -> ProcessState {
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    match pid.map(rustix::process::test_kill_process) {
+        Some(Err(rustix::io::Errno::SRCH)) => ProcessState::Ended,
+        _ => ProcessState::Hidden,
+    }
+}
+
+#[cfg(not(unix))]
+fn unreadable(_: u32) -> ProcessState {
+    ProcessState::Hidden
+}
+
+/// Time of the start of a process.
+fn started(pid: u32) -> Option<i64> {
+    match state_of(pid) {
+        ProcessState::Since(started) => Some(started),
+        _ => None,
+    }
+}
+
+/// Time since an unknown moment, which runs on while the machine sleeps.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn clock() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn clock() -> Duration {
+    static START: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
+    START.elapsed()
 }
 
 #[cfg(unix)]
@@ -79,10 +140,24 @@ fn host() -> String {
 pub(super) struct Lease {
     address: PostgresAddress,
     options: PostgresOptions,
-    current: Arc<Mutex<Option<Uuid>>>,
+    current: Arc<Mutex<Option<Registration>>>,
     renewal: Mutex<Option<Renewal>>,
     /// One registration at a time.
     registering: tokio::sync::Mutex<()>,
+}
+
+/// A worker, and the time of this machine's clock at which it stops unless its lease is renewed.
+#[derive(Debug, Clone, Copy)]
+struct Registration {
+    worker: Uuid,
+    stops_at: Duration,
+}
+
+impl Registration {
+    /// A worker whose lease was renewed by a statement that was sent at this time, or later.
+    fn renewed(worker: Uuid, sent_at: Duration, lease: Duration) -> Self {
+        Self { worker, stops_at: sent_at + lease * 4 / 5 }
+    }
 }
 
 struct Renewal {
@@ -113,23 +188,24 @@ impl Lease {
     /// Returns the worker, which is registered if there is none.
     pub(super) async fn worker(&self, server: &Server) -> Result<Uuid, Failure> {
         let _alone = self.registering.lock().await;
-        if let Some(worker) = *lock(&self.current) {
-            return Ok(worker);
+        if let Some(current) = *lock(&self.current) {
+            return Ok(current.worker);
         }
         let place = ProcessPlace::of_this_process();
         // Forgetting those that ended long ago is housekeeping, and no reason to fail.
         let _ = server.query("SELECT {schema}.reap_1($1)", parameters![self.seconds() => FLOAT8]).await;
         let sql = "INSERT INTO {schema}.workers (id, name, host, place, pid, started, lease_until)
-            VALUES (gen_random_uuid(), 'backstitch', $1, $2, $3, $4, clock_timestamp() + make_interval(secs => $5))
+            VALUES (pg_catalog.gen_random_uuid(), 'backstitch', $1, $2, $3, $4, clock_timestamp() + pg_catalog.make_interval(secs => $5))
             RETURNING id";
         let values = parameters![
             place.host => TEXT, place.place => TEXT, i64::from(place.pid) => INT8, place.started => INT8,
             self.seconds() => FLOAT8
         ];
+        let sent_at = clock();
         let rows = server.read(sql, values).await?;
         let row = rows.first().ok_or_else(|| StoreError::Backend("no worker was registered".into()))?;
         let worker: Uuid = get(row, 0)?;
-        *lock(&self.current) = Some(worker);
+        *lock(&self.current) = Some(Registration::renewed(worker, sent_at, self.options.lease));
         self.keep_renewing()?;
         Ok(worker)
     }
@@ -137,9 +213,15 @@ impl Lease {
     /// Forgets a worker whose lease is over. The next claim registers another one.
     pub(super) fn forget(&self, worker: Uuid) {
         let mut current = lock(&self.current);
-        if *current == Some(worker) {
+        if current.is_some_and(|current| current.worker == worker) {
             *current = None;
         }
+    }
+
+    /// Time for which this worker may still act on what it holds. None is left if it has not renewed its lease for most of its duration.
+    pub(super) fn time_left(&self) -> Duration {
+        let stops_at = lock(&self.current).map(|current| current.stops_at);
+        stops_at.unwrap_or_default().saturating_sub(clock())
     }
 
     fn keep_renewing(&self) -> Result<(), StoreError> {
@@ -153,20 +235,28 @@ impl Lease {
         let thread = std::thread::Builder::new().name("backstitch-lease".to_owned());
         let run = move || {
             let pause = options.lease / 3;
-            // An answer that comes later than that is of no use.
-            let options = options.with_connections(1).with_deadline(pause.max(Duration::from_millis(500)));
+            // An answer that is late is not waited for: another connection may still be in time.
+            let (deadline, soon) = (options.lease / 5, options.lease / 30);
+            let options = options.with_connections(1).with_deadline(deadline.max(Duration::from_millis(300)));
             let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
                 return;
             };
             let Ok(server) = Server::new(&address, options.clone(), true) else { return };
-            while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(pause) {
-                let Some(worker) = *lock(&current) else { continue };
-                if let Ok(false) = runtime.block_on(renew(&server, worker, options.lease)) {
+            let mut wait = pause;
+            while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(wait) {
+                wait = pause;
+                let Some(Registration { worker, .. }) = *lock(&current) else { continue };
+                let sent_at = clock();
+                let renewed = runtime.block_on(renew(&server, worker, options.lease));
+                let mut current = lock(&current);
+                if current.is_none_or(|current| current.worker != worker) {
+                    continue;
+                }
+                match renewed {
+                    Ok(true) => *current = Some(Registration::renewed(worker, sent_at, options.lease)),
                     // It was reaped: everything that it held may be held by another.
-                    let mut current = lock(&current);
-                    if *current == Some(worker) {
-                        *current = None;
-                    }
+                    Ok(false) => *current = None,
+                    Err(_) => wait = soon,
                 }
             }
         };
@@ -181,13 +271,13 @@ impl Lease {
             drop(stop);
             let _ = thread.join();
         }
-        lock(&self.current).take()
+        lock(&self.current).take().map(|current| current.worker)
     }
 }
 
 /// Renews a lease. Returns whether the worker still exists.
 async fn renew(server: &Server, worker: Uuid, lease: Duration) -> Result<bool, Failure> {
-    let sql = "UPDATE {schema}.workers SET lease_until = clock_timestamp() + make_interval(secs => $2) WHERE id = $1 RETURNING 1";
+    let sql = "UPDATE {schema}.workers SET lease_until = clock_timestamp() + pg_catalog.make_interval(secs => $2) WHERE id = $1 RETURNING 1";
     let rows = server.query(sql, parameters![worker => UUID, lease.as_secs_f64() => FLOAT8]).await?;
     Ok(!rows.is_empty())
 }
@@ -204,7 +294,7 @@ pub(super) async fn retire(server: &Server, worker: Uuid) -> Result<(), Failure>
 /// place.
 pub(super) async fn living(server: &Server, lease: &Lease) -> Result<Vec<Uuid>, Failure> {
     let sql = "SELECT id, host, place, pid, started FROM {schema}.workers
-        WHERE lease_until > now() OR pg_postmaster_start_time() > now() - make_interval(secs => $1)";
+        WHERE lease_until > now() OR pg_postmaster_start_time() > now() - pg_catalog.make_interval(secs => $1)";
     let mut living = Vec::new();
     for row in server.read(sql, parameters![lease.seconds() => FLOAT8]).await? {
         let pid: i64 = get(&row, 3)?;
@@ -239,5 +329,22 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(place.has_ended());
+    }
+
+    #[test]
+    fn a_worker_stops_before_its_lease_is_over() {
+        let lease = Duration::from_secs(15);
+        let now = clock();
+        assert!(now > Duration::ZERO && clock() >= now);
+        let registration = Registration::renewed(Uuid::nil(), now, lease);
+        assert_eq!(registration.stops_at - now, Duration::from_secs(12));
+    }
+
+    #[test]
+    fn a_process_that_is_not_shown_is_not_taken_for_dead() {
+        // A process of another user that /proc hides: there is one, and it cannot be looked at.
+        assert!(matches!(unreadable(std::process::id()), ProcessState::Hidden));
+        assert!(matches!(unreadable(1), ProcessState::Hidden));
+        assert!(matches!(unreadable(u32::try_from(i32::MAX).unwrap()), ProcessState::Ended));
     }
 }

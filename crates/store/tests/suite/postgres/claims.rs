@@ -61,11 +61,63 @@ fn a_worker_that_no_longer_renews_its_lease_holds_nothing() {
 
 #[test]
 fn a_lease_is_renewed_for_as_long_as_the_store_is_open() {
-    let Some(store) = Temporary::with(options().with_lease(Duration::from_millis(900))) else { return };
+    let Some(store) = Temporary::with(options().with_lease(Duration::from_secs(3))) else { return };
     let held = claim(&*store, ClaimMode::IfFree).unwrap();
     let first = store.sql("SELECT lease_until FROM {schema}.workers");
     eventually(|| store.sql("SELECT lease_until FROM {schema}.workers") != first);
     assert!(block_on(store.is_current(held.session, held.fence)).unwrap());
+}
+
+/// The server may have freed the session meanwhile: without an answer, nothing of the worker may continue beyond its lease.
+#[test]
+fn a_worker_that_cannot_renew_its_lease_stops_itself() {
+    let Some((store, cuts, _place)) = super::lost_answers::behind_proxy_with(|options| {
+        options.with_lease(Duration::from_secs(2)).with_deadline(Duration::from_secs(20))
+    }) else {
+        return;
+    };
+    let held = claim(&*store, ClaimMode::IfFree).unwrap();
+    assert!(block_on(store.is_current(held.session, held.fence)).unwrap());
+    cuts.stop();
+    let since = std::time::Instant::now();
+    eventually(|| !block_on(store.is_current(held.session, held.fence)).unwrap_or(true));
+    assert!(since.elapsed() < Duration::from_secs(15), "it does not wait for the server");
+    cuts.resume();
+}
+
+/// Nobody else would free a session that a living process holds without knowing it.
+#[test]
+fn a_claim_whose_release_was_lost_can_be_claimed_again() {
+    let Some((store, cuts, _place)) =
+        super::lost_answers::behind_proxy_with(|options| options.with_deadline(Duration::from_millis(500)))
+    else {
+        return;
+    };
+    let held = claim(&*store, ClaimMode::IfFree).unwrap();
+    cuts.stop();
+    block_on(store.release(held)).expect_err("the server is away");
+    cuts.resume();
+    eventually(|| match claim(&*store, ClaimMode::IfFree) {
+        Ok(_) => true,
+        Err(StoreError::Unavailable { .. }) => false,
+        Err(other) => panic!("{other:?}"),
+    });
+    let held = claim(&*store, ClaimMode::IfFree);
+    assert!(matches!(held, Err(StoreError::Held { .. })), "a claim that is known is not free: {held:?}");
+}
+
+#[test]
+fn only_one_of_many_tasks_of_a_store_claims_a_session() {
+    let Some(store) = Temporary::new() else { return };
+    for _ in 0..5 {
+        let claims = std::thread::scope(|scope| {
+            let all: Vec<_> = (0..8).map(|_| scope.spawn(|| claim(&*store, ClaimMode::IfFree))).collect();
+            all.into_iter().filter_map(|one| one.join().unwrap().ok()).collect::<Vec<_>>()
+        });
+        assert_eq!(claims.len(), 1);
+        assert!(block_on(store.is_current(claims[0].session, claims[0].fence)).unwrap());
+        block_on(store.release(claims[0].clone())).unwrap();
+    }
 }
 
 #[test]

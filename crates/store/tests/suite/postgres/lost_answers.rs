@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use backstitch_core::ports::{StoreAdmin, StoreError};
+use backstitch_store::PostgresOptions;
 use backstitch_testkit::postgres::{self, PORT};
 use backstitch_testkit::{block_on, sample};
 use tempfile::TempDir;
@@ -16,12 +17,29 @@ use crate::sqlite::support::{Writer, notes};
 
 /// Cuts connections whose next answer is that of an append, after the server has sent it.
 #[derive(Default)]
-struct Cuts {
+pub(super) struct Cuts {
     /// How many answers to lose.
     left: AtomicU32,
     lost: AtomicU32,
     /// Whether no connection is accepted.
     is_away: AtomicBool,
+    /// Connections that are open.
+    open: std::sync::Mutex<Vec<UnixStream>>,
+}
+
+impl Cuts {
+    /// Ends all connections, and accepts none.
+    pub(super) fn stop(&self) {
+        self.is_away.store(true, Ordering::SeqCst);
+        for one in self.open.lock().unwrap().drain(..) {
+            let _ = one.shutdown(std::net::Shutdown::Both);
+        }
+    }
+
+    /// Accepts connections again.
+    pub(super) fn resume(&self) {
+        self.is_away.store(false, Ordering::SeqCst);
+    }
 }
 
 fn serve(place: &Path, server: PathBuf, cuts: Arc<Cuts>) {
@@ -32,6 +50,7 @@ fn serve(place: &Path, server: PathBuf, cuts: Arc<Cuts>) {
                 continue;
             }
             let (server, cuts) = (UnixStream::connect(&server).unwrap(), Arc::clone(&cuts));
+            cuts.open.lock().unwrap().push(client.try_clone().unwrap());
             let is_append = Arc::new(AtomicBool::new(false));
             let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
             let seen = Arc::clone(&is_append);
@@ -68,12 +87,17 @@ fn serve(place: &Path, server: PathBuf, cuts: Arc<Cuts>) {
 }
 
 fn behind_proxy() -> Option<(Temporary, Arc<Cuts>, TempDir)> {
+    behind_proxy_with(|options| options.with_deadline(std::time::Duration::from_secs(3)))
+}
+
+pub(super) fn behind_proxy_with(
+    set: impl FnOnce(PostgresOptions) -> PostgresOptions,
+) -> Option<(Temporary, Arc<Cuts>, TempDir)> {
     let server = postgres::server()?;
     let (place, cuts) = (TempDir::new().unwrap(), Arc::<Cuts>::default());
     serve(place.path(), server.directory.join(format!(".s.PGSQL.{PORT}")), Arc::clone(&cuts));
     let address = server.address_on(place.path(), PORT);
-    let options = options().with_deadline(std::time::Duration::from_secs(3));
-    Some((Temporary::at(server, address, options), cuts, place))
+    Some((Temporary::at(server, address, set(options())), cuts, place))
 }
 
 #[test]
