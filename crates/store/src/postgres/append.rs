@@ -214,7 +214,12 @@ pub(super) async fn append(
                 return Ok(end);
             }
         } else if !failure.is_collision() {
-            return Err(refusal(&place, failure));
+            // An earlier attempt may still be on its way, and be stored.
+            return Err(if is_ambiguous {
+                outcome::unknown(session, failure)
+            } else {
+                refusal(&place, failure)
+            });
         }
         if !attempts.wait().await {
             let reason = "the server did not accept the batch in time".to_owned();

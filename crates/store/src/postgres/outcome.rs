@@ -80,10 +80,7 @@ pub(super) async fn resolve(
                 StoreError::HistoryLost { session, acknowledged: held.head, head: Position::START }.into()
             );
         }
-        Err(_) => {
-            let source = StoreError::from(failure);
-            return Err(StoreError::OutcomeUnknown { session, source: source.into() }.into());
-        }
+        Err(_) => return Err(unknown(session, failure)),
     };
     if found.head == end && found.chain == last {
         return Ok(Stored::Yes);
@@ -92,8 +89,12 @@ pub(super) async fn resolve(
         return Err(StoreError::HistoryLost { session, acknowledged: expected, head: found.head }.into());
     }
     // Another holder may have continued after the batch.
-    if found.head > end && checksum_before(shared, held.number, end).await? == Some(last) {
-        return Ok(Stored::Yes);
+    if found.head > end {
+        match checksum_before(shared, held.number, end).await {
+            Ok(checksum) if checksum == Some(last) => return Ok(Stored::Yes),
+            Ok(_) => {}
+            Err(_) => return Err(unknown(session, failure)),
+        }
     }
     if found.claim != Some(held.claim) {
         return Err(found.fenced(session, fence));
@@ -102,6 +103,11 @@ pub(super) async fn resolve(
         true => Ok(Stored::No),
         false => Err(StoreError::Conflict { session, expected, actual: found.head }.into()),
     }
+}
+
+/// The error of a batch of which nobody says whether it is stored.
+pub(super) fn unknown(session: SessionId, failure: Failure) -> Failure {
+    StoreError::OutcomeUnknown { session, source: StoreError::from(failure).into() }.into()
 }
 
 /// Checksum of the record before a position.
