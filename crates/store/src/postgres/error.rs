@@ -95,10 +95,42 @@ impl Failure {
     }
 }
 
-/// Returns whether an error without a code is one of the connection, and not of a value.
+/// How errors without a code begin that are those of a value or a message, which another connection does not help against.
+const OF_VALUES: [&str; 6] = [
+    "error serializing",
+    "error deserializing",
+    "error encoding",
+    "expected ",
+    "query returned",
+    "invalid column",
+];
+
+/// Returns whether an error without a code is one of the connection, and not of a value or of settings.
 fn is_connection(error: &tokio_postgres::Error) -> bool {
+    let text = error.to_string();
+    !is_refusal(error) && !OF_VALUES.iter().any(|beginning| text.starts_with(beginning))
+}
+
+/// Returns whether server and program do not accept each other: a password is missing or wrong, or a certificate is. A retry does not change that.
+fn is_refusal(error: &tokio_postgres::Error) -> bool {
+    let text = error.to_string();
     let has_io_cause = error.source().is_some_and(|cause| cause.is::<std::io::Error>());
-    error.is_closed() || has_io_cause || !error.to_string().contains("serializ")
+    text.starts_with("invalid configuration")
+        || text.starts_with("authentication error")
+        || text.starts_with("error performing TLS") && (!has_io_cause || is_certificate(error))
+}
+
+/// Returns whether the certificate of a server was refused, which a retry does not change.
+fn is_certificate(error: &tokio_postgres::Error) -> bool {
+    let mut cause = error.source();
+    while let Some(one) = cause {
+        let inner = one.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        if inner.is_some_and(|inner| inner.is::<rustls::Error>()) || one.is::<rustls::Error>() {
+            return true;
+        }
+        cause = one.source();
+    }
+    false
 }
 
 /// Classifies an error of the server as one of the port.
@@ -128,15 +160,14 @@ fn classified(error: tokio_postgres::Error) -> StoreError {
 }
 
 fn without_code(error: tokio_postgres::Error) -> StoreError {
-    if !is_connection(&error) {
-        return StoreError::Backend(error.into());
+    let cause = cause_of(&error);
+    if is_refusal(&error) {
+        return StoreError::Denied { reason: cause };
     }
-    let text = error.to_string();
-    // A server that wants a password, and got none, is told nothing by this program.
-    if text.contains("password missing") || text.contains("authentication") {
-        return StoreError::Denied { reason: cause_of(&error) };
+    match is_connection(&error) {
+        true => StoreError::Unavailable { reason: cause, source: Some(error.into()) },
+        false => StoreError::Backend(error.into()),
     }
-    StoreError::Unavailable { reason: cause_of(&error), source: Some(error.into()) }
 }
 
 /// The last cause of an error.

@@ -90,3 +90,23 @@ fn a_session_that_is_locked_for_too_long_is_busy_or_unavailable() {
     }
     assert!(block_on(store.sessions()).unwrap().len() <= 1);
 }
+
+/// Retrying would only delay the answer.
+#[test]
+fn a_server_that_wants_a_password_denies_access_without_one() {
+    use std::io::{Read as _, Write as _};
+    let place = TempDir::new().unwrap();
+    let listener = std::os::unix::net::UnixListener::bind(place.path().join(".s.PGSQL.5432")).unwrap();
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            let _ = client.read(&mut [0; 1024]);
+            // A request for the password.
+            let _ = client.write_all(b"R\0\0\0\x08\0\0\0\x03");
+            let _ = client.read(&mut [0; 1024]);
+        }
+    });
+    let host = place.path().to_str().unwrap().replace('/', "%2F");
+    let error = PostgresStore::open(&parsed(&format!("postgres://tailor@{host}/postgres"))).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::StoreDenied, "{error:?}");
+    assert!(error.to_string().contains("password missing"), "{error}");
+}
