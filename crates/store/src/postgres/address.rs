@@ -16,6 +16,27 @@ const SCHEMA: &str = "backstitch";
 /// Longest name of a schema: the names of its views and its reader are longer, and PostgreSQL cuts names at 63 bytes.
 const LONGEST: usize = 50;
 
+/// Parameters that connections know. The name of any other may be a part of a password, and is not repeated.
+const KNOWN: [&str; 17] = [
+    "user",
+    "password",
+    "dbname",
+    "application_name",
+    "sslnegotiation",
+    "host",
+    "hostaddr",
+    "port",
+    "connect_timeout",
+    "tcp_user_timeout",
+    "keepalives",
+    "keepalives_idle",
+    "keepalives_interval",
+    "keepalives_retries",
+    "target_session_attrs",
+    "channel_binding",
+    "load_balance_hosts",
+];
+
 /// What the address cannot express.
 const CONNECT: Duration = Duration::from_secs(10);
 const UNANSWERED: Duration = Duration::from_secs(10);
@@ -56,7 +77,14 @@ fn invalid(reason: impl Into<String>) -> InvalidAddress {
 impl PostgresAddress {
     /// Reads an address that begins with `postgres://` or `postgresql://`.
     pub fn parse(text: &str) -> Result<Self, InvalidAddress> {
-        let (place, parameters) = text.split_once('?').unwrap_or((text, ""));
+        // A password may have a question mark.
+        let credentials = text.find('@').map_or(0, |at| at + 1);
+        let parameters_at = text[credentials..].find('?').map_or(text.len(), |at| credentials + at);
+        let (place, parameters) = (&text[..parameters_at], text[parameters_at..].trim_start_matches('?'));
+        // What follows the first of them would be shown as a host or a database, and is a part of the password.
+        if place[credentials..].contains('@') {
+            return Err(invalid("it has more than one `@`: write one of the user or the password as `%40`"));
+        }
         if !(place.starts_with("postgres://") || place.starts_with("postgresql://")) {
             return Err(invalid("it does not begin with `postgres://`"));
         }
@@ -71,6 +99,9 @@ impl PostgresAddress {
                     return Err(invalid(
                         "`options` sets the state of a connection, which a pooler does not keep",
                     ));
+                }
+                Some((name, _)) if !KNOWN.contains(&name) => {
+                    return Err(invalid("it has an unknown parameter"));
                 }
                 _ => rest.push(parameter),
             }
@@ -287,9 +318,39 @@ mod tests {
             "mysql://me:secret@h/d",
         ] {
             let error = PostgresAddress::parse(text).unwrap_err();
-            let is_named = text.contains("?secret");
-            assert!(is_named || !format!("{error} {error:?}").contains("secret"), "{text}: {error}");
+            assert!(!format!("{error} {error:?}").contains("secret"), "{text}: {error}");
         }
+    }
+
+    /// Passwords that should have been escaped.
+    #[test]
+    fn no_part_of_a_password_with_special_characters_is_shown() {
+        for text in [
+            "postgres://me:pass@secret@db.example/sessions",
+            "postgres://me:pass@secret/secret@db.example/sessions",
+            "postgres://me:pass?secret=1@db.example/sessions",
+            "postgres://me:pass?secret&secret=2@db.example/sessions?schema=x",
+            "postgres://me:pass/secret@db.example/sessions",
+            "postgres://me:pass#secret@db.example/sessions",
+            "postgres://me:pass:secret@db.example/sessions",
+            "postgres://me:pass%secret@db.example/sessions",
+            "postgres://db.example/sessions?secret=x",
+        ] {
+            match PostgresAddress::parse(text) {
+                Ok(address) => {
+                    assert!(!format!("{address} {address:?}").contains("secret"), "{text}: {address}");
+                    assert!(
+                        address.to_string().starts_with("postgres://me@db.example/sessions"),
+                        "{address}"
+                    );
+                }
+                Err(error) => assert!(!format!("{error} {error:?}").contains("secret"), "{text}: {error}"),
+            }
+        }
+        let address =
+            PostgresAddress::parse("postgres://me:a?b@db.example/sessions?sslmode=disable&schema=x");
+        let address = address.unwrap();
+        assert_eq!((address.schema(), address.encryption()), ("x", &Encryption::Plain));
     }
 
     #[test]
