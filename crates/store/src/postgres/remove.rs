@@ -4,7 +4,7 @@
 //! again. Objects that only the removed sessions needed are collected as garbage, and so are marks that no record names any more. Finally the server cleans its tables; copies of deleted rows stay in its log and in
 //! backups for as long as those are kept.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use backstitch_core::crash_point;
@@ -12,10 +12,11 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::Position;
 use backstitch_core::object::{ObjectId, ObjectKind};
 use backstitch_core::ports::{
-    ClaimMode, Erasure, ErasureMode, Expiry, GcMode, IndexedSession, Owner, Removal, RemovalReport,
-    RemovedSession, Retention, SessionClaim, SessionQuery, Store as _, StoreError, TimeRange,
+    ClaimMode, Erasure, ErasureMode, Expiry, FenceToken, GcMode, IndexedSession, Owner, Removal,
+    RemovalReport, RemovedSession, Retention, SessionClaim, SessionQuery, Store as _, StoreError, TimeRange,
 };
 use backstitch_core::time::Timestamp;
+use uuid::Uuid;
 
 use super::contents::PostgresContents;
 use super::error::{Failure, chain_of};
@@ -58,6 +59,15 @@ impl PostgresStore {
         Ok(claims)
     }
 
+    /// The random ids of claims.
+    fn ids_of(&self, claims: &[SessionClaim]) -> HashMap<SessionId, (FenceToken, Uuid)> {
+        let id = |claim: &SessionClaim| {
+            let held = self.shared().claims.get(claim.session, claim.fence)?;
+            Some((claim.session, (claim.fence, held.claim)))
+        };
+        claims.iter().filter_map(id).collect()
+    }
+
     /// Releases sessions. A failure leaves a claim that ends with the lease of this process.
     pub(super) async fn release_all(&self, claims: Vec<SessionClaim>) {
         for claim in claims {
@@ -76,10 +86,12 @@ impl PostgresStore {
         let wanted = || self.in_thread(|link| removed_with(link, &removal));
         let ids = || Ok(wanted()?.into_iter().map(|one| one.session).collect());
         let claims = self.claim_all(&removal.owner, ids).await?;
+        let held = self.ids_of(&claims);
         let removed = wanted().and_then(|removed| {
             // The youngest first: no fork or sub-agent outlives its parent.
             self.in_thread(|link| {
-                removed.iter().rev().try_for_each(|one| remove_one(link, one, removal.at))?;
+                let claim = |one: &RemovedSession| held.get(&one.session).copied();
+                removed.iter().rev().try_for_each(|one| remove_one(link, one, claim(one), removal.at))?;
                 Ok(removed)
             })
         });
@@ -128,7 +140,16 @@ impl PostgresStore {
 pub(super) fn clean(link: &Link<'_>) -> Erasure {
     let tables = ["records", "objects", "object_parts", "inbox", "snapshots", "summaries", "tags", "changes"];
     let tables = tables.map(|table| format!("{{schema}}.{table}")).join(", ");
-    match link.batch(&link.names().fill(&format!("VACUUM {tables}"))) {
+    // The server only warns of tables that it skips.
+    let sql = "SELECT coalesce(bool_and(pg_catalog.pg_has_role(c.relowner, 'USAGE')), false) FROM pg_catalog.pg_class c
+        JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relkind = 'r'";
+    let owned = link.query(sql, parameters![link.names().schema() => TEXT]);
+    let owned = owned.and_then(|rows| rows.first().map_or(Ok(false), |row| get(row, 0)));
+    if let Ok(false) = owned {
+        let reason = "this user does not own the tables: let their owner execute VACUUM".to_owned();
+        return Erasure::Pending { reason };
+    }
+    match owned.and_then(|_| link.batch(&link.names().fill(&format!("VACUUM {tables}")))) {
         Ok(()) => Erasure::Complete,
         Err(failure) => Erasure::Pending { reason: chain_of(&failure.into()) },
     }
@@ -183,13 +204,26 @@ fn removed_with(link: &Link<'_>, removal: &Removal) -> Result<Vec<RemovedSession
     Ok(counted.collect::<Result<_, Failure>>()?)
 }
 
-/// Deletes everything of a session but its claims.
-fn remove_one(link: &Link<'_>, one: &RemovedSession, at: Timestamp) -> Result<(), StoreError> {
+/// Deletes everything of a session but its claims, if this claim still holds it: the lease may be over, or another program may have created a fork since the sessions were
+/// claimed.
+fn remove_one(
+    link: &Link<'_>,
+    one: &RemovedSession,
+    held: Option<(FenceToken, Uuid)>,
+    at: Timestamp,
+) -> Result<(), StoreError> {
     link.transact(|| {
-        let sql = "SELECT id FROM {schema}.sessions WHERE session = $1 AND created IS NOT NULL FOR UPDATE";
+        let sql =
+            "SELECT id, claim, owner FROM {schema}.sessions WHERE session = $1 AND created IS NOT NULL FOR UPDATE";
         let rows = link.query(sql, parameters![*one.session.as_uuid() => UUID])?;
         let Some(row) = rows.first() else { return Ok(()) };
         let number: i64 = get(row, 0)?;
+        let (current, owner): (Option<Uuid>, Option<String>) = (get(row, 1)?, get(row, 2)?);
+        if held.is_none_or(|(_, claim)| current != Some(claim)) {
+            let fence = held.map_or(FenceToken(0), |(fence, _)| fence);
+            let owner = owner.map(Owner::new);
+            return Err(StoreError::Fenced { session: one.session, fence, owner }.into());
+        }
         forget(link, number)?;
         for table in ["inbox", "records"] {
             let sql = format!("DELETE FROM {{schema}}.{table} WHERE session = $1");
