@@ -58,6 +58,18 @@ fn checks(link: &Link<'_>) -> Result<Vec<ServerCheck>, Failure> {
         let problem = "it can only be read; name the primary, or several hosts";
         checks.push(ServerCheck::notice("role", "the server is a standby", problem));
     }
+    let sql = "SELECT rolsuper, rolname::text FROM pg_catalog.pg_roles WHERE rolname = current_user";
+    if let Some(row) = link.query(sql, &[])?.first() {
+        let (is_superuser, name): (bool, String) = (get(row, 0)?, get(row, 1)?);
+        checks.push(match is_superuser {
+            true => ServerCheck::notice(
+                "user",
+                format!("{name} is a superuser"),
+                "whoever can use the store could use the whole server; use a user without those rights",
+            ),
+            false => ServerCheck::fine("user", name),
+        });
+    }
     for name in ["fsync", "full_page_writes"] {
         let found = setting(link, name)?;
         checks.push(match found.as_str() {

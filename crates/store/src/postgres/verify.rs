@@ -95,6 +95,8 @@ fn check_session(
                     }
                     from = if is_known { from.next() } else { position.next() };
                 }
+                // It was removed meanwhile.
+                StoreError::NotFound { .. } => return Ok(()),
                 error => {
                     report.add(place, chain_of(&error));
                     break;
