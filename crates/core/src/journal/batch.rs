@@ -2,6 +2,7 @@
 
 use super::Position;
 use super::inbox::InboxId;
+use super::queue_entry::QueueEntry;
 use super::record::{Record, RecordBody};
 use super::summary::SessionSummary;
 use super::tag::TagChange;
@@ -17,12 +18,13 @@ pub struct Batch {
     objects: Vec<Object>,
     taken: Vec<InboxId>,
     summary: Option<Box<SessionSummary>>,
+    entry: Option<Box<QueueEntry>>,
 }
 
 impl Batch {
     /// Creates an empty batch with this time for all records.
     pub fn at(at: Timestamp) -> Self {
-        Self { at, bodies: Vec::new(), objects: Vec::new(), taken: Vec::new(), summary: None }
+        Self { at, bodies: Vec::new(), objects: Vec::new(), taken: Vec::new(), summary: None, entry: None }
     }
 
     /// Adds a record at the end. Fields that are too large for a record become objects of the batch.
@@ -40,12 +42,14 @@ impl Batch {
         self
     }
 
-    /// Adds all of another batch at the end, and takes its summary. Its records get the time of this batch.
+    /// Adds all of another batch at the end, and takes its summary and its queue entry. Its records get the time of this
+    /// batch.
     pub fn extend(&mut self, later: Self) -> &mut Self {
         self.bodies.extend(later.bodies);
         self.objects.extend(later.objects);
         self.taken.extend(later.taken);
         self.summary = later.summary;
+        self.entry = later.entry.or(self.entry.take());
         self
     }
 
@@ -60,6 +64,18 @@ impl Batch {
     pub fn take(&mut self, item: InboxId) -> &mut Self {
         self.taken.push(item);
         self
+    }
+
+    /// Adds the session to the queue of the store, atomically with the append. If the key of the entry was used before, the
+    /// append fails with [`StoreError::KeyUsed`](crate::ports::StoreError::KeyUsed).
+    pub fn enqueue(&mut self, entry: QueueEntry) -> &mut Self {
+        self.entry = Some(Box::new(entry));
+        self
+    }
+
+    /// The queue entry, if the append enqueues the session.
+    pub fn queue_entry(&self) -> Option<&QueueEntry> {
+        self.entry.as_deref()
     }
 
     /// Sets the summary of the session as it is after the batch, which a store writes together with the records. After a batch

@@ -13,6 +13,7 @@ mod large;
 mod lifecycle;
 mod name;
 mod position;
+mod queue_entry;
 mod record;
 mod redacted;
 mod stop;
@@ -29,6 +30,7 @@ pub use lifecycle::{
 };
 pub use name::{NameRefused, SessionName};
 pub use position::{Branch, Point, Position};
+pub use queue_entry::QueueEntry;
 pub(crate) use record::SortedFields;
 pub use record::{Record, RecordBody};
 pub use redacted::{ObjectRedacted, RecordsRedacted};

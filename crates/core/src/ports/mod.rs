@@ -13,6 +13,7 @@ mod person;
 mod policy;
 mod process;
 mod query;
+mod queue;
 mod reversal;
 mod sandbox;
 mod store;
@@ -48,6 +49,10 @@ pub use policy::{
 };
 pub use process::{OutputCaps, ProcessError, ProcessExit, ProcessOutcome, ProcessOutput, ProcessSpec};
 pub use query::{SessionCursor, SessionOrder, SessionPage, SessionQuery, TimeRange};
+pub use queue::{
+    Queue, QueueCount, QueueLimit, QueuePage, QueueQuery, QueueRest, QueueState, QueuedSession, Schedule,
+    TakeRequest, TakenSession,
+};
 pub use reversal::{OwnStep, Reversal, ReversalConflicts, ReversalPlan, ReversedCapture};
 pub use sandbox::{
     CommandNeeds, InvalidSandbox, SECRET_PLACES, Sandbox, SandboxMode, SandboxRefusal, SandboxSockets,

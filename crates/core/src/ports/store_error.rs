@@ -93,6 +93,14 @@ pub enum StoreError {
         /// The object.
         object: ObjectId,
     },
+    /// A session was enqueued with this key before.
+    #[error("the key {key:?} was used for session {session}")]
+    KeyUsed {
+        /// The key.
+        key: String,
+        /// The session that was enqueued with it.
+        session: SessionId,
+    },
     /// A batch removes an item that is not in the session's inbox.
     #[error(
         "item {item} does not wait in the inbox of session {session}: it was taken before, or never sent"
@@ -306,7 +314,7 @@ impl StoreError {
             | Self::DamagedSnapshot { .. }
             | Self::DamagedSummary { .. }
             | Self::Corrupt { .. } => ErrorCode::StoreDamaged,
-            Self::UnknownCursor { .. } => ErrorCode::Usage,
+            Self::UnknownCursor { .. } | Self::KeyUsed { .. } => ErrorCode::Usage,
             Self::BrokenRecord { .. } => ErrorCode::JournalInvalid,
             Self::Full { .. } => ErrorCode::StoreFull,
             Self::Unsupported { .. } => ErrorCode::StoreUnsupported,
