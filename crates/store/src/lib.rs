@@ -1,7 +1,7 @@
 //! Stores for journals and objects.
 //!
-//! [`SqliteStore`] is a backend of two ports, [`Store`](backstitch_core::ports::Store) and
-//! [`StoreAdmin`](backstitch_core::ports::StoreAdmin), in a file or in memory, and passes the same suites in both places
+//! [`SqliteStore`] is a backend of three ports, [`Store`](backstitch_core::ports::Store),
+//! [`StoreAdmin`](backstitch_core::ports::StoreAdmin) and [`Queue`](backstitch_core::ports::Queue), in a file or in memory, and passes the same suites in both places
 //! (`tests/suite/conformance/`). The ports document the guarantees that all backends share: atomic batches, one winner
 //! among concurrent writers, no write by a holder that was replaced. A backend documents only its own properties, above all
 //! how long its data lasts.
@@ -12,6 +12,7 @@ mod garbage;
 mod packed;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod queue_rows;
 mod reach;
 mod redaction;
 mod references;

@@ -51,7 +51,7 @@ pub use process::{OutputCaps, ProcessError, ProcessExit, ProcessOutcome, Process
 pub use query::{SessionCursor, SessionOrder, SessionPage, SessionQuery, TimeRange};
 pub use queue::{
     Queue, QueueCount, QueueLimit, QueuePage, QueueQuery, QueueRest, QueueState, QueuedSession, Schedule,
-    TakeRequest, TakenSession,
+    TakeRequest, TakenSession, check_queue_entry, check_queue_word,
 };
 pub use reversal::{OwnStep, Reversal, ReversalConflicts, ReversalPlan, ReversedCapture};
 pub use sandbox::{

@@ -257,3 +257,31 @@ pub trait Queue: Send + Sync {
         session: SessionId,
     ) -> BoxFuture<'_, Result<bool, StoreError>>;
 }
+
+/// The most bytes of a word of the queue: a name, a key or a tag.
+const MOST_WORD_BYTES: usize = 400;
+/// The most tags of an entry.
+const MOST_TAGS: usize = 32;
+
+/// Checks a word that every store has to keep: a key, a tag, or the name of an agent or a schedule. `what` says which.
+pub fn check_queue_word(what: &'static str, word: &str) -> Result<(), StoreError> {
+    let reason = match word {
+        "" => "it is empty",
+        word if word.len() > MOST_WORD_BYTES => "it has more than 400 bytes",
+        word if word.chars().any(char::is_control) => "it has control characters",
+        _ => return Ok(()),
+    };
+    let word = word.chars().take(40).collect();
+    Err(StoreError::QueueWord { what, word, reason })
+}
+
+/// Checks the words of an entry.
+pub fn check_queue_entry(entry: &QueueEntry) -> Result<(), StoreError> {
+    check_queue_word("agent", &entry.agent)?;
+    entry.tags.iter().try_for_each(|tag| check_queue_word("tag", tag))?;
+    if let Some(tag) = entry.tags.iter().nth(MOST_TAGS) {
+        let (word, reason) = (tag.clone(), "an entry has at most 32 tags");
+        return Err(StoreError::QueueWord { what: "tag", word, reason });
+    }
+    entry.key.iter().try_for_each(|key| check_queue_word("key", key))
+}

@@ -13,6 +13,7 @@ use super::BoxFuture;
 use super::erasure::{Redaction, RedactionReport, Removal, RemovalReport};
 use super::index::{ChangingSessions, ListedChanges};
 use super::query::{SessionPage, SessionQuery};
+use super::queue::check_queue_entry;
 use super::store_error::StoreError;
 use crate::id::SessionId;
 use crate::journal::{Batch, InboxId, InboxItem, LargeRecord, Position, Record, RecordBody, SessionSummary};
@@ -152,7 +153,8 @@ pub trait Store: Send + Sync {
     fn object(&self, id: ObjectId) -> BoxFuture<'_, Result<Option<Object>, StoreError>>;
 
     /// Adds an item to the inbox of a session. The caller need not hold the session, but the session must
-    /// exist. On return, the item is as durable as a batch. The holder removes it with [`Batch::take`].
+    /// exist. On return, the item is as durable as a batch. The holder removes it with [`Batch::take`]. A session that waits in
+    /// the [queue](super::Queue) becomes ready.
     fn send(&self, session: SessionId, item: InboxItem) -> BoxFuture<'_, Result<InboxId, StoreError>>;
 
     /// Returns the items in the inbox of a session, in the order in which they were sent. Empty for a session
@@ -234,6 +236,7 @@ pub fn check_batch(session: SessionId, expected: Position, batch: &Batch) -> Res
     if batch.is_empty() {
         return Err(StoreError::EmptyBatch);
     }
+    batch.queue_entry().map_or(Ok(()), check_queue_entry)?;
     for (index, body) in batch.bodies().iter().enumerate() {
         let creates = match body {
             RecordBody::SessionCreated(created) if created.session_id == session => true,

@@ -101,6 +101,16 @@ pub enum StoreError {
         /// The session that was enqueued with it.
         session: SessionId,
     },
+    /// A word of the queue, such as a key or a tag, cannot be kept.
+    #[error("{word:?} cannot be used as {what} in the queue: {reason}")]
+    QueueWord {
+        /// What the word is, such as `key`.
+        what: &'static str,
+        /// The word, or its beginning.
+        word: String,
+        /// Reason for the refusal.
+        reason: &'static str,
+    },
     /// A batch removes an item that is not in the session's inbox.
     #[error(
         "item {item} does not wait in the inbox of session {session}: it was taken before, or never sent"
@@ -314,7 +324,7 @@ impl StoreError {
             | Self::DamagedSnapshot { .. }
             | Self::DamagedSummary { .. }
             | Self::Corrupt { .. } => ErrorCode::StoreDamaged,
-            Self::UnknownCursor { .. } | Self::KeyUsed { .. } => ErrorCode::Usage,
+            Self::UnknownCursor { .. } | Self::KeyUsed { .. } | Self::QueueWord { .. } => ErrorCode::Usage,
             Self::BrokenRecord { .. } => ErrorCode::JournalInvalid,
             Self::Full { .. } => ErrorCode::StoreFull,
             Self::Unsupported { .. } => ErrorCode::StoreUnsupported,

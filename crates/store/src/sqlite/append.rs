@@ -1,7 +1,7 @@
 //! Appends: all checks first, then all writes, in one transaction.
 //!
 //! The caller encodes records and compresses objects before the transaction begins. The transaction checks
-//! the fence, the position, objects and the inbox, in this order; then it writes objects, records after
+//! the fence, the position, objects, the inbox and the key of a queue entry, in this order; then it writes objects, records after
 //! them, and last what the index has of them: the paths that calls changed, and the summary of the session.
 //!
 //! A batch with more objects than a transaction should hold, such as the first capture of a large directory,
@@ -14,7 +14,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{Batch, CallChanges, InboxId, Position, RecordBody};
+use backstitch_core::journal::{Batch, CallChanges, InboxId, Position, QueueEntry, RecordBody};
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{FenceToken, StoreError, check_batch};
 use rusqlite::Connection;
@@ -25,7 +25,7 @@ use super::index::{self, PreparedSummary};
 use super::keys::{MOST_RECORDS, end_of, first_key, number_of};
 use super::objects::{CompressedObject, Packer, Presence, presence};
 use super::row::{RecordRow, RowContext};
-use super::{changes, generation, inbox, removals};
+use super::{changes, generation, inbox, queue, removals};
 use crate::chain::Checksum;
 use crate::references;
 
@@ -51,6 +51,7 @@ pub(super) struct PreparedBatch {
     /// What the calls that the batch ends have changed, by the position of their ends.
     changes: Vec<(Position, CallChanges)>,
     summary: Option<PreparedSummary>,
+    entry: Option<QueueEntry>,
     /// The garbage collection counter at the time of the claim.
     generation: Option<i64>,
 }
@@ -76,6 +77,7 @@ impl PreparedBatch {
         };
         let taken = batch.taken().to_vec();
         let summary = batch.summary(session, expected).map(PreparedSummary::new).transpose()?;
+        let entry = batch.queue_entry().cloned();
         let (records, objects) = batch.into_records(expected);
         let mut texts = Vec::with_capacity(records.len());
         for record in &records {
@@ -111,6 +113,7 @@ impl PreparedBatch {
             taken,
             changes,
             summary,
+            entry,
             generation,
         })
     }
@@ -173,6 +176,7 @@ impl PreparedBatch {
                 return Err(StoreError::NotInInbox { session, item: *item }.into());
             }
         }
+        self.entry.as_ref().map_or(Ok(()), |entry| queue::check_key(connection, entry))?;
 
         for (index, object) in self.objects.iter().enumerate() {
             let is_there =
@@ -202,6 +206,9 @@ impl PreparedBatch {
         match &self.summary {
             Some(summary) => summary.write(connection, number)?,
             None => index::forget(connection, number)?,
+        }
+        if let Some(entry) = &self.entry {
+            queue::put(connection, &self.name, number, entry)?;
         }
         Ok(after)
     }

@@ -9,6 +9,7 @@ use rusqlite::{Connection, params};
 
 use super::error::Failure;
 use super::keys::number_of;
+use super::queue;
 use super::sql::{execute, rows};
 
 /// Maximum size of an item in bytes. Larger content belongs in an object.
@@ -35,13 +36,15 @@ impl Letter {
         Ok(Self { session, name: session.to_string(), kind, at, data })
     }
 
+    /// Adds the item to the inbox, and wakes the session if it waits in the queue.
     pub(super) fn write(&self, connection: &Connection) -> Result<InboxId, Failure> {
-        if number_of(connection, &self.name)?.is_none() {
+        let Some(number) = number_of(connection, &self.name)? else {
             return Err(StoreError::NotFound { session: self.session }.into());
-        }
+        };
         let sql = "INSERT INTO inbox (session, kind, at, data) VALUES (?1, ?2, ?3, ?4)";
         let mut sql = connection.prepare_cached(sql)?;
         let id = sql.insert(params![self.name, self.kind, self.at, self.data])?;
+        queue::wake(connection, number)?;
         Ok(InboxId(id.cast_unsigned()))
     }
 }

@@ -13,7 +13,7 @@
 //! | `store`, `port` | the store and what it holds, and the first port |
 //! | `open`, `schema`, `options`, `private` | create and migrate the file |
 //! | `writer`, `slot`, `watch` | group commit, only to files that are still in place |
-//! | `admin` | the second port |
+//! | `admin`, `queue` | the second port, and the third |
 //! | `sql` | statements in one call |
 //! | `append`, `read`, `keys` | journals and their checksums |
 //! | `objects`, `snapshots`, `inbox` | all other data |
@@ -57,6 +57,7 @@ mod port;
 mod presence;
 mod private;
 mod query;
+mod queue;
 mod read;
 mod readers;
 mod redact;

@@ -28,7 +28,7 @@ impl SqliteStore {
     }
 
     /// Writes about so many bytes with the next group commit.
-    async fn write_with<T: Send + 'static>(
+    pub(super) async fn write_with<T: Send + 'static>(
         &self,
         session: SessionId,
         bytes: u64,

@@ -36,7 +36,7 @@ use super::objects::{self, CompressedObject, Presence};
 use super::read::{self, numbered_sessions, texts};
 use super::sql::{execute, rows};
 use super::store::SqliteStore;
-use super::{changes, generation, index, redactions};
+use super::{changes, generation, index, queue, redactions};
 use crate::redaction::{Contents as _, Plan};
 
 /// Number of records that are read at once.
@@ -247,6 +247,7 @@ fn report_of(plan: &Plan) -> RedactionReport {
 pub(super) fn forget(connection: &Connection, number: i64) -> Result<(), Failure> {
     execute(connection, "DELETE FROM snapshots WHERE session = ?1", [number])?;
     changes::forget(connection, number)?;
+    queue::forget_reason(connection, number)?;
     index::forget(connection, number)
 }
 

@@ -1,6 +1,6 @@
 //! Removal of sessions.
 //!
-//! The first transaction of a removal deletes the session's entry, its snapshot, summary, changed paths and inbox,
+//! The first transaction of a removal deletes the session's entry, its snapshot, summary, changed paths, inbox and place in the queue,
 //! and notes the removal with the number of the session. From then on the session does not exist. Its records follow in
 //! transactions of limited size, and the note loses the number with the last of them; until then the number
 //! is given to no other session. Objects that only the removed sessions needed are collected as garbage, and
@@ -32,7 +32,7 @@ use super::read::{self, numbered_sessions};
 use super::removals::{delete_records, removed_at};
 use super::sql::{execute, rows};
 use super::store::SqliteStore;
-use super::{redact, redactions, removals};
+use super::{queue, redact, redactions, removals};
 use crate::family::is_open;
 use crate::redaction::Contents as _;
 use crate::references::{References, below, named_in_manifest};
@@ -146,6 +146,7 @@ fn unlist(connection: &Connection, one: &RemovedSession, at: Timestamp) -> Resul
     let Some(number) = number_of(connection, &name)? else { return Ok(()) };
     redact::forget(connection, number)?;
     connection.execute("DELETE FROM inbox WHERE session = ?1", [&name])?;
+    queue::forget(connection, &name, number)?;
     redactions::delete(connection, number)?;
     connection.execute("DELETE FROM sessions WHERE id = ?1", [number])?;
     let sql = "INSERT OR REPLACE INTO removals (session, at, records, number) VALUES (?1, ?2, ?3, ?4)";

@@ -25,7 +25,7 @@ use super::row::{RecordRow, RowContext, TEXT_COLUMNS, text_in};
 use super::snapshots::PreparedSnapshot;
 use super::store::SqliteStore;
 use super::writer::transaction;
-use super::{changes, generation, inbox, redactions, removals, schema, snapshots};
+use super::{changes, generation, inbox, queue, redactions, removals, schema, snapshots};
 use crate::chain::Checksum;
 use crate::references::{References, below, named_in_manifest};
 
@@ -86,6 +86,7 @@ impl Salvage<'_> {
         let claims = self.claims();
         self.or_note("claims", claims);
         self.or_note("removals", removals::copy_notes(self.old, self.new));
+        self.or_note("the queue", queue::copy(self.old, self.new));
         generation::increment(self.new)?;
         Ok(self.report)
     }

@@ -28,6 +28,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 4, name: "index", sql: include_str!("schema/0004_index.sql") },
     Migration { number: 5, name: "isolation", sql: include_str!("schema/0005_isolation.sql") },
     Migration { number: 6, name: "changes", sql: include_str!("schema/0006_changes.sql") },
+    Migration { number: 7, name: "queue", sql: include_str!("schema/0007_queue.sql") },
 ];
 
 /// Number of the newest migration.
