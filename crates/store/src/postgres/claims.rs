@@ -11,6 +11,7 @@ use backstitch_core::journal::Position;
 use backstitch_core::ports::{ClaimMode, FenceToken, Owner, Process, SessionClaim, StoreError};
 use backstitch_core::time::Timestamp;
 use serde::Deserialize;
+use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::error::{Failure, code, corrupt};
@@ -73,12 +74,17 @@ impl HeldClaims {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&(session, fence)).copied()
     }
 
-    fn keep(&self, session: SessionId, fence: FenceToken, held: HeldClaim) {
+    pub(super) fn keep(&self, session: SessionId, fence: FenceToken, held: HeldClaim) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert((session, fence), held);
     }
 
-    fn remove(&self, session: SessionId, fence: FenceToken) -> Option<HeldClaim> {
+    pub(super) fn remove(&self, session: SessionId, fence: FenceToken) -> Option<HeldClaim> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&(session, fence))
+    }
+
+    /// The ids of all claims.
+    pub(super) fn all(&self) -> Vec<Uuid> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().map(|held| held.claim).collect()
     }
 
     /// Notes the end of a journal, unless a later one is known.
@@ -191,7 +197,13 @@ async fn claim_as(
     ];
     let rows = shared.server.query(sql, values).await?;
     let row = rows.first().ok_or_else(|| corrupt("a claim returned nothing"))?;
-    let fence = FenceToken(get::<i64>(row, 1)?.cast_unsigned());
+    let (fence, held) = held_in(row)?;
+    shared.claims.keep(session, fence, held);
+    Ok(SessionClaim { session, fence, owner: owner.clone() })
+}
+
+/// Reads a new claim: number, fence, claim, head, chain and generation.
+pub(super) fn held_in(row: &Row) -> Result<(FenceToken, HeldClaim), Failure> {
     let chain: &[u8] = get(row, 4)?;
     let held = HeldClaim {
         number: get(row, 0)?,
@@ -200,8 +212,7 @@ async fn claim_as(
         head: Position::new(get::<i64>(row, 3)?.cast_unsigned()),
         chain: Checksum::stored(chain).ok_or_else(|| corrupt("a journal has an invalid checksum"))?,
     };
-    shared.claims.keep(session, fence, held);
-    Ok(SessionClaim { session, fence, owner: owner.clone() })
+    Ok((FenceToken(get::<i64>(row, 1)?.cast_unsigned()), held))
 }
 
 /// Text without zero characters, which PostgreSQL does not store.

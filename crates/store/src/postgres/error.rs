@@ -19,6 +19,8 @@ pub(super) mod code {
     pub(crate) const OBJECT: &str = "BS005";
     /// An item does not wait. The detail is its number.
     pub(crate) const ITEM: &str = "BS006";
+    /// The key of a queue entry was used. The detail is the session.
+    pub(crate) const KEY: &str = "BS007";
 }
 
 /// Error of all functions below the port. `?` converts errors of the server and of the port into it.

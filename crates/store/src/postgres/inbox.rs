@@ -10,7 +10,7 @@ use tokio_postgres::Row;
 use super::error::Failure;
 use super::link::Link;
 use super::schema::get;
-use super::server::parameters;
+use super::server::{Parameter, parameters};
 use super::store::Shared;
 
 /// Maximum size of an item in bytes. Larger content belongs in an object.
@@ -34,11 +34,18 @@ impl Letter {
         Ok(Self { kind: item.kind.as_str().to_owned(), at: item.at.to_string(), data })
     }
 
-    /// Adds the item to an inbox inside of a transaction.
+    /// Kind, time and data as parameters of a function.
+    pub(super) fn parameters(&self) -> Vec<Parameter<'_>> {
+        parameters![self.kind => TEXT, self.at => TEXT, self.data => TEXT].to_vec()
+    }
+
+    /// Adds the item to an inbox inside of a transaction that has locked the session.
     pub(super) fn write(&self, link: &Link<'_>, number: i64) -> Result<(), Failure> {
         let sql = "INSERT INTO {schema}.inbox (session, kind, at, data) VALUES ($1, $2, $3, $4)";
-        let values = parameters![number => INT8, self.kind => TEXT, self.at => TEXT, self.data => TEXT];
-        link.query(sql, values).map(drop)
+        let mut values = parameters![number => INT8].to_vec();
+        values.extend(self.parameters());
+        link.query(sql, &values)?;
+        link.query("SELECT {schema}.wake_1($1)", parameters![number => INT8]).map(drop)
     }
 }
 
@@ -51,11 +58,10 @@ pub(super) async fn send(shared: &Shared, session: SessionId, item: InboxItem) -
         Some(row) => get(row, 0)?,
         None => return Err(StoreError::Backend("the server made no id".into()).into()),
     };
-    let sql = "SELECT {schema}.send_1($1, $2, $3, $4, $5)";
-    let values = parameters![
-        *session.as_uuid() => UUID, once => TEXT, letter.kind => TEXT, letter.at => TEXT, letter.data => TEXT
-    ];
-    let rows = shared.server.read(sql, values).await?;
+    let sql = "SELECT {schema}.send_2($1, $2, $3, $4, $5)";
+    let mut values = parameters![*session.as_uuid() => UUID, once => TEXT].to_vec();
+    values.extend(letter.parameters());
+    let rows = shared.server.read(sql, &values).await?;
     let id: Option<i64> = rows.first().map(|row| get(row, 0)).transpose()?.flatten();
     Ok(InboxId(id.ok_or(StoreError::NotFound { session })?.cast_unsigned()))
 }

@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use backstitch_core::ports::StoreError;
+use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::address::PostgresAddress;
@@ -210,6 +211,11 @@ impl Lease {
         Ok(worker)
     }
 
+    /// The worker, if there is one.
+    pub(super) fn current(&self) -> Option<Uuid> {
+        *lock(&self.current)
+    }
+
     /// Forgets a worker whose lease is over. The next claim registers another one.
     pub(super) fn forget(&self, worker: Uuid) {
         let mut current = lock(&self.current);
@@ -295,20 +301,28 @@ pub(super) async fn retire(server: &Server, worker: Uuid) -> Result<(), Failure>
 pub(super) async fn living(server: &Server, lease: &Lease) -> Result<Vec<Uuid>, Failure> {
     let sql = "SELECT id, host, place, pid, started FROM {schema}.workers
         WHERE lease_until > now() OR pg_postmaster_start_time() > now() - pg_catalog.make_interval(secs => $1)";
-    let mut living = Vec::new();
-    for row in server.read(sql, parameters![lease.seconds() => FLOAT8]).await? {
-        let pid: i64 = get(&row, 3)?;
-        let place = ProcessPlace {
-            host: get(&row, 1)?,
-            place: get(&row, 2)?,
-            pid: u32::try_from(pid).unwrap_or_default(),
-            started: get(&row, 4)?,
-        };
-        if !place.has_ended() {
-            living.push(get(&row, 0)?);
-        }
-    }
-    Ok(living)
+    let rows = server.read(sql, parameters![lease.seconds() => FLOAT8]).await?;
+    let places = rows.iter().map(place_in).collect::<Result<Vec<_>, _>>()?;
+    Ok(places.into_iter().filter(|(_, place)| !place.has_ended()).map(|(worker, _)| worker).collect())
+}
+
+/// The workers whose processes have certainly ended, as this process can tell, whatever their leases say.
+pub(super) async fn ended(server: &Server) -> Result<Vec<Uuid>, Failure> {
+    let sql = "SELECT id, host, place, pid, started FROM {schema}.workers WHERE place = $1 AND place <> ''";
+    let rows = server.read(sql, parameters![place() => TEXT]).await?;
+    let places = rows.iter().map(place_in).collect::<Result<Vec<_>, _>>()?;
+    Ok(places.into_iter().filter(|(_, place)| place.has_ended()).map(|(worker, _)| worker).collect())
+}
+
+fn place_in(row: &Row) -> Result<(Uuid, ProcessPlace), Failure> {
+    let pid: i64 = get(row, 3)?;
+    let place = ProcessPlace {
+        host: get(row, 1)?,
+        place: get(row, 2)?,
+        pid: u32::try_from(pid).unwrap_or_default(),
+        started: get(row, 4)?,
+    };
+    Ok((get(row, 0)?, place))
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -14,7 +14,7 @@
 //! | `error`, `retry` | errors of the server as those of the port; which of them are retried |
 //! | `server`, `tls`, `link` | connections: for futures, and for work that blocks a thread of its own |
 //! | `schema` | tables, functions and migrations |
-//! | `store`, `port`, `objects_port`, `admin` | the store, and its ports |
+//! | `store`, `port`, `objects_port`, `admin`, `queue` | the store, and its ports |
 //! | `lease`, `claims` | workers, their leases, and claims to sessions |
 //! | `append`, `outcome`, `records` | journals; whether an append whose answer was lost was stored |
 //! | `objects`, `snapshots`, `inbox` | all other data |
@@ -44,6 +44,7 @@ mod options;
 mod outcome;
 mod port;
 mod query;
+mod queue;
 mod records;
 mod redact;
 mod remove;

@@ -138,7 +138,8 @@ impl PostgresStore {
 
 /// Lets the server remove deleted and replaced rows from its tables. Its log and its backups keep them for as long as they are kept themselves, which is not the store's to say.
 pub(super) fn clean(link: &Link<'_>) -> Erasure {
-    let tables = ["records", "objects", "object_parts", "inbox", "snapshots", "summaries", "tags", "changes"];
+    let tables =
+        ["records", "objects", "object_parts", "inbox", "snapshots", "summaries", "tags", "changes", "queue"];
     let tables = tables.map(|table| format!("{{schema}}.{table}")).join(", ");
     // The server only warns of tables that it skips.
     let sql = "SELECT coalesce(bool_and(pg_catalog.pg_has_role(c.relowner, 'USAGE')), false) FROM pg_catalog.pg_class c
@@ -225,7 +226,7 @@ fn remove_one(
             return Err(StoreError::Fenced { session: one.session, fence, owner }.into());
         }
         forget(link, number)?;
-        for table in ["inbox", "records"] {
+        for table in ["inbox", "records", "queue", "queue_keys", "deliveries"] {
             let sql = format!("DELETE FROM {{schema}}.{table} WHERE session = $1");
             link.query(&sql, parameters![number => INT8])?;
         }
@@ -247,6 +248,8 @@ fn remove_one(
 /// Deletes what repeats the journal of a session. The caller has begun a transaction.
 pub(super) fn forget(link: &Link<'_>, number: i64) -> Result<(), Failure> {
     link.query("DELETE FROM {schema}.snapshots WHERE session = $1", parameters![number => INT8])?;
+    // The reason of a failure may repeat what the session said.
+    link.query("UPDATE {schema}.queue SET reason = NULL WHERE session = $1", parameters![number => INT8])?;
     changes::forget(link, number)?;
     index::forget(link, number)
 }

@@ -20,6 +20,7 @@ struct Migration {
 const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, sql: include_str!("schema/0001_store.sql") },
     Migration { number: 2, sql: include_str!("schema/0002_views.sql") },
+    Migration { number: 3, sql: include_str!("schema/0003_queue.sql") },
 ];
 
 /// Number of the newest migration.

@@ -4,6 +4,8 @@
 //! transactions of limited size: parts of large objects, and plain content of a batch that is larger than a transaction should be. Nothing refers to it before the batch
 //! follows.
 
+mod values;
+
 use std::collections::HashSet;
 
 use backstitch_core::crash_point;
@@ -19,13 +21,14 @@ use super::index::PreparedSummary;
 use super::link::Link;
 use super::objects::{self, ObjectRows};
 use super::outcome::{self, AppendOutcome};
+use super::queue::EntryValues;
 use super::retry::Attempts;
 use super::schema::get;
-use super::server::{Parameter, parameters};
 use super::store::Shared;
 use crate::chain::Checksum;
 use crate::packed::{CompressedObject, Packer};
 use crate::references;
+use values::AppendValues;
 
 /// Maximum size of a record in bytes: far below PostgreSQL's limit, and above the codec's.
 const MOST_BYTES: u64 = 512 << 20;
@@ -55,6 +58,7 @@ pub(super) struct PreparedBatch {
     taken: Vec<InboxId>,
     changes: Option<String>,
     summary: Option<PreparedSummary>,
+    entry: Option<EntryValues>,
 }
 
 impl PreparedBatch {
@@ -74,6 +78,7 @@ impl PreparedBatch {
         };
         let (taken, at) = (batch.taken().to_vec(), batch.time().unix_micros());
         let summary = batch.summary(session, expected).map(PreparedSummary::new).transpose()?;
+        let entry = batch.queue_entry().map(EntryValues::new);
         let (records, objects) = batch.into_records(expected);
         let (mut kinds, mut texts) = (Vec::with_capacity(records.len()), Vec::with_capacity(records.len()));
         for record in &records {
@@ -98,7 +103,20 @@ impl PreparedBatch {
         let objects: Vec<CompressedObject> =
             objects.map(|object| CompressedObject::new(packer, object)).collect::<Result<_, _>>()?;
         let below = named_below(&objects, &manifests, &brought);
-        Ok(Self { expected, at, kinds, texts, objects, needed, below, manifests, taken, changes, summary })
+        Ok(Self {
+            expected,
+            at,
+            kinds,
+            texts,
+            objects,
+            needed,
+            below,
+            manifests,
+            taken,
+            changes,
+            summary,
+            entry,
+        })
     }
 
     /// Position after the last record.
@@ -215,11 +233,11 @@ pub(super) async fn append(
             }
         } else if !failure.is_collision() {
             // An earlier attempt may still be on its way, and be stored.
-            return Err(if is_ambiguous {
-                outcome::unknown(session, failure)
-            } else {
-                refusal(&place, failure)
-            });
+            if is_ambiguous {
+                return Err(outcome::unknown(session, failure));
+            }
+            let used = prepared.entry.as_ref().and_then(|entry| entry.key_used(&failure));
+            return Err(used.map_or_else(|| refusal(&place, failure), Failure::from));
         }
         if !attempts.wait().await {
             let reason = "the server did not accept the batch in time".to_owned();
@@ -290,68 +308,6 @@ fn missing_object(detail: &str) -> Option<StoreError> {
     })
 }
 
-/// The function that appends.
-const APPEND: &str = "SELECT {schema}.append_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
-    $22, $23, $24, $25, $26)";
-
-/// A batch as parameters of the function.
-struct AppendValues<'a> {
-    batch: &'a PreparedBatch,
-    held: HeldClaim,
-    rows: &'a ObjectRows,
-    contents: Vec<Option<&'a [u8]>>,
-    sums: Vec<&'a [u8]>,
-    taken: Vec<i64>,
-    is_synced: bool,
-    expected: i64,
-    summary: Option<&'a str>,
-    version: Option<i32>,
-    columns: &'a [Option<String>],
-    tags: Vec<String>,
-    values: Vec<String>,
-}
-
-impl<'a> AppendValues<'a> {
-    fn new(
-        batch: &'a PreparedBatch,
-        held: &HeldClaim,
-        rows: &'a ObjectRows,
-        sums: &'a [Checksum],
-        sync: CommitSync,
-    ) -> Self {
-        let summary = batch.summary.as_ref();
-        Self {
-            batch,
-            held: *held,
-            rows,
-            contents: rows.contents(),
-            sums: sums.iter().map(Checksum::as_bytes).collect(),
-            taken: batch.taken.iter().map(|item| item.0.cast_signed()).collect(),
-            is_synced: sync == CommitSync::Now,
-            expected: batch.expected.number().cast_signed(),
-            summary: summary.map(|summary| summary.text.as_str()),
-            version: summary.map(|summary| summary.version),
-            columns: summary.map_or(&[], |summary| &summary.columns[..]),
-            tags: summary.map(PreparedSummary::tag_keys).unwrap_or_default(),
-            values: summary.map(PreparedSummary::tag_values).unwrap_or_default(),
-        }
-    }
-
-    fn parameters(&self) -> Vec<Parameter<'_>> {
-        let (batch, rows) = (self.batch, self.rows);
-        parameters![
-            self.held.number => INT8, self.held.claim => UUID, self.expected => INT8, self.is_synced => BOOL,
-            batch.at => INT8, batch.kinds => TEXT_ARRAY, batch.texts => TEXT_ARRAY, self.sums => BYTEA_ARRAY,
-            batch.needed => BYTEA_ARRAY, batch.below => BYTEA_ARRAY, self.held.generation => INT8,
-            self.taken => INT8_ARRAY, rows.ids => BYTEA_ARRAY, rows.kinds => INT2_ARRAY, rows.lengths => INT8_ARRAY,
-            rows.encodings => INT2_ARRAY, self.contents => BYTEA_ARRAY, rows.stored => INT8_ARRAY,
-            rows.parts => INT4_ARRAY, rows.sets => UUID_ARRAY, self.summary => TEXT, self.version => INT4,
-            self.columns => TEXT_ARRAY, self.tags => TEXT_ARRAY, self.values => TEXT_ARRAY, batch.changes => TEXT
-        ]
-        .to_vec()
-    }
-}
-
 /// Sends a batch to the server.
 async fn send(
     shared: &Shared,
@@ -362,7 +318,7 @@ async fn send(
     sync: CommitSync,
 ) -> Result<Position, Failure> {
     let values = AppendValues::new(batch, held, rows, sums, sync);
-    let answer = shared.server.query(APPEND, &values.parameters()).await?;
+    let answer = shared.server.query(values.sql(), &values.parameters()).await?;
     let row = answer.first().ok_or_else(|| StoreError::Backend("an append returned nothing".into()))?;
     Ok(Position::new(get::<i64>(row, 0)?.cast_unsigned()))
 }
@@ -382,5 +338,5 @@ pub(super) fn append_with(
     let Some(last) = sums.last().copied() else { return Err(StoreError::EmptyBatch.into()) };
     let place = AppendOutcome { session, fence, held: *held, expected: held.head, end: prepared.end(), last };
     let values = AppendValues::new(&prepared, held, &rows, &sums, CommitSync::Now);
-    link.query(APPEND, &values.parameters()).map(drop).map_err(|failure| refusal(&place, failure))
+    link.query(values.sql(), &values.parameters()).map(drop).map_err(|failure| refusal(&place, failure))
 }
