@@ -191,12 +191,13 @@ pub use backstitch_workspace as workspace;
 
 #[doc(inline)]
 pub use backstitch_runtime::{
-    Agent, ApplyDirection, ApplyOptions, ApplyReport, Backoff, CompactOptions, DecideOptions, DecisionState,
-    DiscardedEffect, DriveOutcome, Evaluator, EventStream, Fallback, FinalAnswer, ForkOptions, ForkReport,
-    FunctionPolicy, HistoryStep, HumanPolicy, LiveEvent, LiveKind, MainLoop, Mission, OnTruncation,
-    OperationFiles, PointSpec, Price, Prices, ResumeOptions, Retry, RewindOptions, RewindReport, RewindScope,
-    RewoundFiles, RewoundHalf, Run, RuntimeError, SessionEvent, SessionOptions, SubAgent, SystemClock, Tools,
-    WaitingCall, WorkspaceSpec, supervise_if_asked,
+    Agent, AgentRegistry, ApplyDirection, ApplyOptions, ApplyReport, Backoff, CompactOptions, DecideOptions,
+    DecisionState, DiscardedEffect, DriveOutcome, EnqueueOptions, Evaluator, EventStream, Fallback,
+    FinalAnswer, ForkOptions, ForkReport, FunctionPolicy, HistoryStep, HumanPolicy, LiveEvent, LiveKind,
+    MainLoop, Mission, OnTruncation, OperationFiles, PointSpec, Price, Prices, Rest, ResumeOptions, Retry,
+    RewindOptions, RewindReport, RewindScope, RewoundFiles, RewoundHalf, Run, RuntimeError, SessionEvent,
+    SessionOptions, SubAgent, SystemClock, Tools, WaitingCall, Worker, WorkerOptions, WorkspaceSpec,
+    supervise_if_asked,
 };
 
 /// What programs like the command are built from: parts of the runtime that an agent does not need.
@@ -212,19 +213,7 @@ pub mod host {
     pub use backstitch_core::text::{escape_characters, is_steering};
     #[doc(inline)]
     pub use backstitch_runtime::{
-        Adapters, AgentEngine, ApprovalQuestion, Approver, ApproverDecision, AskedCalls, CallArguments,
-        CallOutcome, CallRequest, CheckpointError, CheckpointHandler, DirectoryError, DriftPolicy,
-        EngineError, Engines, FallbackReason, Fidelity, FileCheckpointHandler, FilesRestored, IndexProgress,
-        IndexRepair, IndexReport, InvalidArguments, Isolation, KeptAttempt, KeptFiles, MainLoopError,
-        OBSERVED_INSIDE, ObservedBoundary, ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult,
-        ObservedSession, OpenedWorkspace, OutputContract, OutsideCall, OutsideCalls, OutsideError,
-        OutsideMemory, OutsideResult, Replay, RepositoriesChanged, RequestReplay, ResolvedPoint, Resume,
-        Runtime, SNAPSHOT_INTERVAL, SandboxGap, SandboxSupport, SessionFiles, SessionHolder, Task,
-        ToolRunner, UnreadableSession, call_arguments, check_arguments, describe, end_survivors, entropy,
-        find_call, fold_view, fresh_ids, has_namespaces, has_supervisor, hide_secrets, load_view, locate,
-        message_text, observed_agent, observed_origin, observed_prompt_id, one_line, probe, read_records,
-        readable_message, reason_word, resolve_writable, set_supervisor, undoable_apply, unfinished,
-        with_content,
+        Adapters, AgentEngine, ApprovalQuestion, Approver, ApproverDecision, AskedCalls, CallArguments, CallOutcome, CallRequest, CheckpointError, CheckpointHandler, DirectoryError, DriftPolicy, EngineError, Engines, FallbackReason, Fidelity, FileCheckpointHandler, FilesRestored, IndexProgress, IndexRepair, IndexReport, InvalidArguments, Isolation, KeptAttempt, KeptFiles, MainLoopError, OBSERVED_INSIDE, ObservedBoundary, ObservedCall, ObservedPrompt, ObservedRequest, ObservedResult, ObservedSession, OpenedWorkspace, OutputContract, OutsideCall, OutsideCalls, OutsideError, OutsideMemory, OutsideResult, Replay, RepositoriesChanged, RequestReplay, ResolvedPoint, Resume, Runtime, SNAPSHOT_INTERVAL, SandboxGap, SandboxSupport, SessionFiles, SessionHolder, Task, ToolRunner, UnreadableSession, call_arguments, check_arguments, describe, end_survivors, entropy, find_call, fold_view, fresh_ids, has_namespaces, has_supervisor, hide_secrets, load_view, locate, message_text, observed_agent, observed_origin, observed_prompt_id, one_line, probe, read_records, readable_message, reason_word, resolve_writable, set_supervisor, undoable_apply, unfinished, with_content, AgentSource, ScheduleOptions, WorkerEvent,
     };
     #[cfg(unix)]
     pub use backstitch_runtime::{PrivateDirectory, ServerProcess, ServerStreams, left_temporaries};

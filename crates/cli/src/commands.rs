@@ -7,7 +7,7 @@ use clap::Subcommand;
 
 use crate::common::Common;
 use crate::trust::Trust;
-use crate::{history, look, open, people, programs, store, work};
+use crate::{history, look, open, people, programs, queue, store, work};
 
 /// Time that blocking work has to end after a command. What it does is durable, or undone by the next process.
 const LAST_WORK: Duration = Duration::from_secs(10);
@@ -139,6 +139,32 @@ pub(crate) enum Command {
     /// Pause a session, also while another process runs it.
     #[command(after_help = "Example:\n  backstitch pause 4f2a")]
     Pause(people::decide::Interrupt),
+    /// Start a session that a worker drives, now or later.
+    #[command(
+        after_help = "Examples:\n  backstitch enqueue \"Fix the tests\" --agent fixer.toml\n  backstitch enqueue \"Summarize the week\" --agent writer.toml --at 2h --key week-31\n  backstitch enqueue --session 4f2a \"And the other half\""
+    )]
+    Enqueue(Box<queue::enqueue::Enqueue>),
+    /// Drive the sessions that wait in the queue, until it is stopped.
+    ///
+    /// Each is driven until it waits or ends. A session that waits for a person, a time or a signal needs no worker.
+    #[command(
+        after_help = "Examples:\n  backstitch worker --concurrency 8\n  backstitch worker --agent fixer --store postgres://backstitch@db/backstitch"
+    )]
+    Worker(queue::worker::WorkerCommand),
+    /// Show the sessions that wait for workers, and limit them by their tags.
+    #[command(
+        after_help = "Examples:\n  backstitch queue --state failed\n  backstitch queue retry 4f2a\n  backstitch queue limit team=a 2"
+    )]
+    Queue(queue::list::QueueCommand),
+    /// Let workers start sessions at the times of a cron expression.
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  backstitch schedule add report \"0 6 * * 1-5\" \"Write the report\" --agent reporter.toml\n  backstitch schedule list"
+    )]
+    Schedule(queue::schedule::ScheduleCommand),
+    /// Send a signal to a session, for a call that waits for it.
+    #[command(after_help = "Example:\n  backstitch signal 4f2a delivered '{\"parcel\": 17}'")]
+    Signal(queue::signal::SendSignal),
     /// Check a store for damage, and its index of sessions.
     #[command(
         after_help = "Examples:\n  backstitch verify --store store.db\n  backstitch verify --repair\n  backstitch verify --all"
@@ -283,6 +309,11 @@ async fn dispatch(common: &Common, command: Command) -> anyhow::Result<ExitCode>
         Command::Compact(command) => command.run(common).await,
         Command::Cancel(command) => command.cancel(common).await,
         Command::Pause(command) => command.pause(common).await,
+        Command::Enqueue(command) => command.run(common).await,
+        Command::Worker(command) => command.run(common).await,
+        Command::Queue(command) => command.run(common).await,
+        Command::Schedule(command) => command.run(common).await,
+        Command::Signal(command) => command.run(common).await,
         Command::Verify(command) => command.run(common).await,
         Command::Salvage(command) => command.run(common).await,
         Command::Backup(command) => command.run(common).await,

@@ -27,6 +27,7 @@ mod people;
 mod programs;
 mod project;
 mod prompts;
+mod queue;
 mod report;
 mod setup;
 mod store;

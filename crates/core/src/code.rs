@@ -144,6 +144,7 @@ macro_rules! with_error_codes {
             Process = "process": "A process could not be started, recorded or ended.",
             Poisoned = "poisoned": "The session waits, because files or resources could not be restored.",
             // Agents and models.
+            UnknownAgent = "unknown_agent": "The process does not know the agent of the session.",
             AgentFile = "agent_file": "The agent's definition cannot be used.",
             Script = "script": "The script of a scripted model cannot be used.",
             MissingKey = "missing_key": "There is no API key for the model's provider.",
@@ -199,6 +200,7 @@ macro_rules! with_error_codes {
             Files = "files": "It is unknown whether an interrupted call or others changed files.",
             Truncated = "truncated": "The answer reached its token limit before it was complete.",
             Asked = "asked": "The session was asked to pause.",
+            Waiting = "waiting": "A call waits for a time or a signal.",
         }
     };
 }

@@ -56,6 +56,12 @@ impl SessionFiles {
     /// copy that the session works in, if it has one.
     pub(crate) fn of(view: &JournalView, spec: &mut WorkspaceSpec) -> Self {
         let directory = view.directory().map(PathBuf::from);
+        // Enqueued by a process that did not open its files.
+        let is_new =
+            view.files().is_none() && view.calls().next().is_none() && view.created().origin.is_root();
+        if is_new && view.isolation().is_none() {
+            return Self::New;
+        }
         let Some(isolated) = view.isolation() else { return Self::Known { directory } };
         let (project, copy) =
             (PathBuf::from(&isolated.record.project), PathBuf::from(&isolated.record.directory));

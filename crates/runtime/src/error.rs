@@ -101,6 +101,36 @@ pub enum RuntimeError {
         /// The session.
         session: SessionId,
     },
+    /// The agent of a session is not known here, so the session is left alone.
+    #[error("{}, and the session is left alone", unknown_agent(.agent, .session))]
+    UnknownAgent {
+        /// The session.
+        session: SessionId,
+        /// The name of its agent, if its journal says it.
+        agent: Option<String>,
+    },
+    /// The agent of a session is known, and cannot be used.
+    #[error("the agent {agent:?} of session {session} cannot be used: {}", causes_of(.cause))]
+    Agent {
+        /// The session.
+        session: SessionId,
+        /// The name of its agent.
+        agent: String,
+        /// Why not.
+        cause: Arc<dyn std::error::Error + Send + Sync>,
+    },
+    /// A signal cannot be sent.
+    #[error("the signal cannot be sent: {reason}")]
+    InvalidSignal {
+        /// Why not.
+        reason: String,
+    },
+    /// A schedule cannot be used.
+    #[error("the schedule cannot be used: {reason}")]
+    InvalidSchedule {
+        /// Why not.
+        reason: String,
+    },
     /// A session with this id exists already.
     #[error("session {session} exists already; start another one with a new id, or ask this one")]
     SessionExists {
@@ -440,6 +470,9 @@ impl RuntimeError {
             Self::NoEvaluation { .. } => ErrorCode::EvaluationNotFound,
             Self::SessionNotFound { .. } => ErrorCode::SessionNotFound,
             Self::SessionExists { .. } => ErrorCode::AlreadyExists,
+            Self::UnknownAgent { .. } => ErrorCode::UnknownAgent,
+            Self::Agent { .. } => ErrorCode::AgentFile,
+            Self::InvalidSignal { .. } | Self::InvalidSchedule { .. } => ErrorCode::Usage,
             Self::ConversationNotFound { .. } => ErrorCode::NoMessages,
             Self::AheadOfStore { .. } => ErrorCode::WriteUnknown,
             Self::PromptMismatch { .. } => ErrorCode::PromptMismatch,
@@ -549,6 +582,19 @@ impl DriveOutcome {
             }
             other => Err(RuntimeError::NoAnswer { ended: Box::new(other) }),
         }
+    }
+}
+
+/// Describes an error with its causes.
+fn causes_of(error: &Arc<dyn std::error::Error + Send + Sync>) -> String {
+    with_causes(&**error)
+}
+
+/// Says which agent is not known.
+fn unknown_agent(agent: &Option<String>, session: &SessionId) -> String {
+    match agent {
+        Some(agent) => format!("the agent {agent:?} of session {session} is not known here"),
+        None => format!("session {session} does not name its agent"),
     }
 }
 

@@ -44,12 +44,13 @@ mod runtime;
 mod spans;
 mod tools;
 mod waiting;
+mod worker;
 mod workspace;
 
 pub use adapters::{Adapters, DirectoryError, SessionFiles};
 pub use agent::{
-    Agent, AgentEngine, Backoff, DriftPolicy, Fallback, FallbackReason, Fidelity, Mission, OnTruncation,
-    ResumeOptions, SubAgent,
+    Agent, AgentEngine, AgentRegistry, AgentSource, Backoff, DriftPolicy, Fallback, FallbackReason, Fidelity,
+    Mission, OnTruncation, ResumeOptions, SubAgent,
 };
 pub use checkpoint::{CheckpointError, CheckpointHandler, FileCheckpointHandler};
 pub use clock::SystemClock;
@@ -105,10 +106,14 @@ pub use replay::Replay;
 pub use report::{SentItem, Version};
 pub use run::{
     ApprovalOutcome, CompactOptions, DecideOptions, DecidedCall, DecisionReport, DecisionState, ForkOptions,
-    HistoryStep, ResolutionReport, RewindOptions, Run, SessionHolder,
+    HistoryStep, ResolutionReport, Rest, RewindOptions, Run, SessionHolder,
 };
 pub use runner::{CallOutcome, CallRequest, InvalidArguments, ToolRunner, check_arguments};
 pub use runtime::{Runtime, SessionOptions};
 pub use tools::{DuplicateTool, Tools};
 pub use waiting::{AskedCalls, CallArguments, WaitingCall, call_arguments};
+pub use worker::{
+    EnqueueOptions, EnqueuedSession, ScheduleList, ScheduleOptions, ScheduledSession, Worker, WorkerEvent,
+    WorkerOptions,
+};
 pub use workspace::{Isolation, OpenedWorkspace, OperationFiles, WorkspaceSpec};

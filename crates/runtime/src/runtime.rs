@@ -11,7 +11,9 @@ use backstitch_core::id::{EvaluationId, SessionId};
 use backstitch_core::journal::{EvaluationOutcome, InboxItem, InboxKind, Position, Record, SessionName};
 use backstitch_core::message::{MediaPart, PolicyName};
 use backstitch_core::object::ObjectContent;
-use backstitch_core::ports::{ClaimMode, Owner, Store, Workspace, content_of};
+use backstitch_core::ports::{
+    ClaimMode, Owner, Queue, SessionClaim, Store, StoreError, Workspace, content_of,
+};
 use backstitch_core::rng::Seed;
 use backstitch_core::session::Session;
 use backstitch_core::time::Clock;
@@ -19,7 +21,7 @@ use backstitch_core::view::{Checkpoint, DriverPresence as Presence, JournalView,
 use serde_json::Value;
 
 use crate::adapters::{Adapters, NoAdapters};
-use crate::agent::{Agent, prompt_path};
+use crate::agent::{Agent, AgentSource, prompt_path};
 use crate::clock::SystemClock;
 use crate::driver::{Driver, ForeignLoop};
 use crate::engine::{EngineLoop, Engines};
@@ -68,6 +70,8 @@ pub struct SessionOptions {
     /// directory that the agent names is opened once it has released it; if it does not, this fails with
     /// [`RuntimeError::DirectoryNotReleased`]. A workspace of these options is used as it is.
     pub take_over: bool,
+    /// A claim to an existing session that the caller holds, as a worker does. It is not released with the session.
+    pub claim: Option<SessionClaim>,
     /// Stores a new session together with its first mission, in one batch. Until then nothing of it is in the
     /// store.
     pub stored_with_mission: bool,
@@ -113,6 +117,8 @@ pub struct Runtime {
     pub(crate) adapters: Arc<dyn Adapters>,
     pub(crate) registry: Arc<Registry>,
     engines: Option<Arc<dyn Engines>>,
+    queue: Option<Arc<dyn Queue>>,
+    agents: Option<Arc<dyn AgentSource>>,
     snapshot_interval: u64,
 }
 
@@ -127,6 +133,8 @@ impl Runtime {
             adapters: Arc::new(NoAdapters),
             registry: Arc::default(),
             engines: None,
+            queue: None,
+            agents: None,
             snapshot_interval: SNAPSHOT_INTERVAL,
         }
     }
@@ -156,6 +164,31 @@ impl Runtime {
     /// Sets the engines that agents may name.
     pub fn with_engines(self, engines: Arc<dyn Engines>) -> Self {
         Self { engines: Some(engines), ..self }
+    }
+
+    /// Sets the queue of the store, for workers.
+    pub fn with_queue(self, queue: Arc<dyn Queue>) -> Self {
+        Self { queue: Some(queue), ..self }
+    }
+
+    /// Sets the agents that [`drive`](Self::drive) finds by the names that sessions have.
+    pub fn with_agents(self, agents: Arc<dyn AgentSource>) -> Self {
+        Self { agents: Some(agents), ..self }
+    }
+
+    /// Returns the queue of the store. Fails if the runtime has none.
+    pub fn queue(&self) -> Result<&Arc<dyn Queue>> {
+        let none = || StoreError::Unsupported {
+            store: "a runtime without a queue",
+            operation: "sessions that wait for workers",
+            hint: "give it the queue of its store",
+        };
+        Ok(self.queue.as_ref().ok_or_else(none)?)
+    }
+
+    /// Returns the agents that sessions are driven with by their names.
+    pub(crate) fn agents(&self) -> Option<&Arc<dyn AgentSource>> {
+        self.agents.as_ref()
     }
 
     /// Opens the engine of an agent, if it names one.
@@ -266,9 +299,15 @@ impl Runtime {
         options: SessionOptions,
         set_up: impl FnOnce(&mut Session) + Send + 'static,
     ) -> Result<Arc<LiveSession>> {
-        let claim = if options.take_over { ClaimMode::TakeOver } else { ClaimMode::IfFree };
-        let environment = self.environment(options.workspace, options.resources);
-        self.open_in_task(async move { LiveSession::open(environment, session, claim, set_up).await }).await
+        let mode = if options.take_over { ClaimMode::TakeOver } else { ClaimMode::IfFree };
+        let (taken, environment) = (options.claim, self.environment(options.workspace, options.resources));
+        self.open_in_task(async move {
+            match taken {
+                Some(claim) => LiveSession::open_taken(environment, claim, set_up).await,
+                None => LiveSession::open(environment, session, mode, set_up).await,
+            }
+        })
+        .await
     }
 
     /// Creates a session whose work another program does. `definition` describes it, without secrets.

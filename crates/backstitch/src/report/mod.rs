@@ -10,8 +10,9 @@ mod store;
 pub use crate::agent_file::{ListedModel, ServerModels};
 pub use backstitch_runtime::{
     ApplyReport, ApprovalOutcome, CompactReport, DecidedCall, DecisionReport, DiscardedEffect,
-    FileRestoreReport, ForkReport, IndexCheck, ResolutionReport, RestoredChange, RestoredEvent, RestoredFile,
-    RestoredFiles, RewindReport, SentItem, Version,
+    EnqueuedSession, FileRestoreReport, ForkReport, IndexCheck, ResolutionReport, RestoredChange,
+    RestoredEvent, RestoredFile, RestoredFiles, RewindReport, ScheduleList, ScheduledSession, SentItem,
+    Version,
 };
 pub use look::*;
 pub use models::ModelsReport;

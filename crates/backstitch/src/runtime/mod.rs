@@ -18,7 +18,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use backstitch_runtime::Engines;
+use backstitch_runtime::{AgentSource, Engines, Worker};
 
 use crate::ports::Owner;
 use crate::stores::{self, OpenedStore, StoreAddress, StoresError};
@@ -81,7 +81,7 @@ impl Runtime {
 
     /// Uses a store that is open.
     pub fn over(store: OpenedStore) -> Self {
-        let engine = backstitch_runtime::Runtime::new(store.store.clone());
+        let engine = backstitch_runtime::Runtime::new(store.store.clone()).with_queue(store.queue.clone());
         Self::reporting(store, engine, Arc::new(|_| {}))
     }
 
@@ -121,6 +121,17 @@ impl Runtime {
     #[must_use]
     pub fn with_engines(self, engines: Arc<dyn Engines>) -> Self {
         Self { engine: self.engine.with_engines(engines), ..self }
+    }
+
+    /// Sets the agents that workers and [`drive`](backstitch_runtime::Runtime::drive) find by the names that sessions have.
+    #[must_use]
+    pub fn with_agents(self, agents: Arc<dyn AgentSource>) -> Self {
+        Self { engine: self.engine.with_agents(agents), ..self }
+    }
+
+    /// Returns a worker that drives the sessions of the store's queue, with the agents of this runtime.
+    pub fn worker(&self) -> Worker {
+        Worker::new(self.engine.clone())
     }
 
     /// Sets the minimum number of records between two snapshots of a session.

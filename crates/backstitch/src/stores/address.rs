@@ -13,7 +13,7 @@ use super::{StoresError, prepare};
 use super::{make_private, state_directory};
 #[cfg(feature = "postgres")]
 use crate::digest::Digest;
-use crate::ports::{Objects, OpenError, Store, StoreAdmin};
+use crate::ports::{Objects, OpenError, Queue, Store, StoreAdmin};
 
 /// The address of the store in memory.
 const MEMORY: &str = "memory:";
@@ -191,6 +191,8 @@ pub struct OpenedStore {
     pub objects: Arc<dyn Objects>,
     /// What looks after the store itself.
     pub admin: Arc<dyn StoreAdmin>,
+    /// The sessions that wait for workers.
+    pub queue: Arc<dyn Queue>,
 }
 
 impl OpenedStore {
@@ -199,9 +201,9 @@ impl OpenedStore {
         Self::over(StoreAddress::Memory, MemoryStore::new())
     }
 
-    fn over(address: StoreAddress, store: impl Store + Objects + StoreAdmin) -> Self {
+    fn over(address: StoreAddress, store: impl Store + Objects + StoreAdmin + Queue + 'static) -> Self {
         let store = Arc::new(store);
-        Self { address, store: store.clone(), objects: store.clone(), admin: store }
+        Self { address, store: store.clone(), objects: store.clone(), admin: store.clone(), queue: store }
     }
 }
 

@@ -96,6 +96,9 @@ pub(crate) fn explain(common: &Common, view: &JournalView, all: &[PendingDecisio
             (PauseReason::Truncated, _) => {
                 lines.push(format!("paused: {detail}, so it is not complete. `--accept` accepts it as it is; without it, the model continues:"));
             }
+            (PauseReason::Wait, _) => {
+                lines.push(format!("paused: {detail}. A worker continues it then, and so does:"));
+            }
             (PauseReason::Deadline, _) => {
                 lines.push(format!("paused: {detail}. Continue with more time, for instance:"));
                 then = resume(" --deadline 10m");
@@ -103,7 +106,10 @@ pub(crate) fn explain(common: &Common, view: &JournalView, all: &[PendingDecisio
             _ => lines.push(format!("paused: {detail}")),
         }
     }
-    if all.iter().any(|one| one.call.is_some() && one.reason != PauseReason::Asked) {
+    if all
+        .iter()
+        .any(|one| one.call.is_some() && !matches!(one.reason, PauseReason::Asked | PauseReason::Wait))
+    {
         lines.push("then continue:".to_owned());
     }
     lines.push(format!("  {then}"));

@@ -131,7 +131,7 @@ impl OpenStore {
             relay: super::relay::relay_command,
         }));
         let directory = runtime.store_directory()?;
-        let OpenedStore { address, store, objects, admin } = opened;
+        let OpenedStore { address, store, objects, admin, .. } = opened;
         Ok(Self { address, store, objects, admin, runtime, directory })
     }
 

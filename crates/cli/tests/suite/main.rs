@@ -94,3 +94,4 @@ mod transcripts;
 mod truncated;
 mod trust;
 mod version_1;
+mod workers;

@@ -11,7 +11,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::id::EvaluationId;
+use crate::id::{EvaluationId, SessionId};
 use crate::storable::{self, NotStorable};
 use crate::text_form::stored_as_text;
 use crate::time::Timestamp;
@@ -39,6 +39,8 @@ pub enum InboxKind {
     Cancel,
     /// A request to pause the session.
     Pause,
+    /// A signal that calls may wait for.
+    Signal,
     /// A kind that this version does not know.
     Other(String),
 }
@@ -53,6 +55,7 @@ impl InboxKind {
             Self::Resolution => "resolution",
             Self::Cancel => "cancel",
             Self::Pause => "pause",
+            Self::Signal => "signal",
             Self::Other(word) => word,
         }
     }
@@ -60,7 +63,7 @@ impl InboxKind {
 
 impl From<&str> for InboxKind {
     fn from(word: &str) -> Self {
-        let known = [Self::Message, Self::Resolution, Self::Cancel, Self::Pause];
+        let known = [Self::Message, Self::Resolution, Self::Cancel, Self::Pause, Self::Signal];
         let known = known.into_iter().find(|kind| kind.as_str() == word);
         known.unwrap_or_else(|| Self::Other(word.to_owned()))
     }
@@ -71,6 +74,9 @@ impl fmt::Display for InboxKind {
         formatter.write_str(self.as_str())
     }
 }
+
+/// The field of an item's data that names the sub-agent it is for.
+const ADDRESSEE: &str = "for_session";
 
 /// A message or request to a session from outside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,6 +91,42 @@ pub struct InboxItem {
 }
 
 impl InboxItem {
+    /// Creates a message of a user.
+    pub fn message(text: impl Into<String>, at: Timestamp) -> Self {
+        Self { kind: InboxKind::Message, at, data: Value::String(text.into()) }
+    }
+
+    /// Creates a signal, whose value the wait for this name returns.
+    pub fn signal(name: impl Into<String>, value: Value, at: Timestamp) -> Self {
+        let data = serde_json::json!({ "name": name.into(), "value": value });
+        Self { kind: InboxKind::Signal, at, data }
+    }
+
+    /// Addresses a decision or a signal to a sub-agent. The outermost session receives it and passes it on, since only that one is
+    /// driven.
+    #[must_use]
+    pub fn for_sub_agent(mut self, session: SessionId) -> Self {
+        if let Some(data) = self.data.as_object_mut() {
+            data.insert(ADDRESSEE.to_owned(), Value::String(session.to_string()));
+        }
+        self
+    }
+
+    /// Returns the sub-agent that an item is addressed to, and the item for it.
+    pub fn to_sub_agent(&self) -> Option<(SessionId, Self)> {
+        if !matches!(self.kind, InboxKind::Resolution | InboxKind::Signal) {
+            return None;
+        }
+        let mut item = self.clone();
+        let session = item.data.as_object_mut()?.shift_remove(ADDRESSEE)?;
+        Some((session.as_str()?.parse().ok()?, item))
+    }
+
+    /// Returns the name of a signal.
+    pub fn signal_name(&self) -> Option<&str> {
+        (self.kind == InboxKind::Signal).then(|| self.data.get("name")?.as_str()).flatten()
+    }
+
     /// Creates a request to cancel or pause one evaluation.
     pub fn about(kind: InboxKind, evaluation: EvaluationId, at: Timestamp) -> Self {
         Self { kind, at, data: serde_json::json!({ "evaluation_id": evaluation }) }
@@ -108,7 +150,7 @@ mod tests {
 
     #[test]
     fn words_that_are_not_known_are_kept() {
-        for word in ["message", "resolution", "cancel", "pause", "nudge"] {
+        for word in ["message", "resolution", "cancel", "pause", "signal", "nudge"] {
             let kind = InboxKind::from(word);
             assert_eq!(kind.as_str(), word);
             assert_eq!(matches!(kind, InboxKind::Other(_)), word == "nudge");

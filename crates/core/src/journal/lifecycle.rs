@@ -11,7 +11,7 @@ use crate::extra::Extra;
 use crate::id::{CallId, SessionId};
 use crate::message::{Large, OptionResult, large};
 use crate::object::ObjectId;
-use crate::payload::{ApprovalSubject, Provenance, WorkspaceRoot, large::large_records};
+use crate::payload::{ApprovalSubject, Provenance, Wait, WorkspaceRoot, large::large_records};
 use crate::rng::Seed;
 use crate::session::StoredSlice;
 use crate::time::Timestamp;
@@ -138,6 +138,9 @@ pub struct SessionPaused {
     /// Paths of files about which a person has to decide.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
+    /// What the call waits for, if it waits for neither a decision nor more of anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<Wait>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
@@ -159,6 +162,7 @@ impl SessionPaused {
             files_changed: false,
             subject: None,
             files: Vec::new(),
+            wait: None,
             extra: Extra::default(),
         }
     }
@@ -180,6 +184,12 @@ impl SessionPaused {
         let detail = format!("it is unknown whether the interrupted call or others changed {named}");
         files.truncate(MOST_DOUBTFUL);
         Self { files, ..Self::new(PauseReason::Files).with_detail(detail) }
+    }
+
+    /// Creates the pause of a call that waits for a time or a signal.
+    pub fn of_wait(call: CallId, name: &str, wait: Wait) -> Self {
+        let detail = format!("{name} waits {wait}");
+        Self { wait: Some(wait), ..Self::new(PauseReason::Wait).of_call(call).with_detail(detail) }
     }
 
     /// Adds details for a person.
@@ -229,6 +239,8 @@ pub enum PauseReason {
     Deadline,
     /// It is unknown whether an interrupted call or others changed files. A person decides whether to restore or keep them.
     Files,
+    /// A call waits for a time or a signal. Nobody has to decide, and the call runs again once that has come.
+    Wait,
     /// The files could not be restored. A person has to check them before the session continues.
     Poisoned,
 }
@@ -254,6 +266,7 @@ impl PauseReason {
             Self::Truncated => ErrorCode::Truncated,
             Self::Deadline => ErrorCode::Deadline,
             Self::Files => ErrorCode::Files,
+            Self::Wait => ErrorCode::Waiting,
             Self::Poisoned => ErrorCode::Poisoned,
         }
     }

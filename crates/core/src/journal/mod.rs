@@ -44,7 +44,7 @@ pub use crate::payload::{
     Effect, EvaluationFailure, EvaluationFinished, EvaluationOutcome, EvaluationResumed, EvaluationStarted,
     FileContent, Finish, IdempotencyKey, InnerMessage, LargeRecord, OmittedFile, ProcessStarted,
     ProgramStarted, Provenance, ProviderSidecar, Recovery, RequestFailed, RequestFinished, RequestStarted,
-    ResourceChanged, Role, StepFinished, TaskFinished, TurnFinished, WorkspaceRevision, WorkspaceRoot,
+    ResourceChanged, Role, StepFinished, TaskFinished, TurnFinished, Wait, WorkspaceRevision, WorkspaceRoot,
 };
 pub use crate::session::{MAX_TURN, SequenceError, inner_message_append};
 pub(crate) use crate::session::{MessageSlot, place_after, stands_at};

@@ -14,6 +14,7 @@ mod program;
 mod provenance;
 mod request;
 mod subject;
+mod wait;
 
 pub use call::{
     BudgetCharged, CallFinished, CallStarted, CallVerdict, IdempotencyKey, OmittedFile, ProcessStarted,
@@ -32,3 +33,4 @@ pub use program::{ProgramStarted, ResourceChanged, TaskFinished};
 pub use provenance::{CarriedCall, CarriedEvaluation, CarriedObject, Provenance};
 pub use request::{AfterFailure, RequestFailed, RequestFinished};
 pub use subject::{ApprovalSubject, CoveredDigests};
+pub use wait::Wait;

@@ -16,7 +16,7 @@ use crate::journal::{
     EvaluationStarted, FileContent, InnerMessage, Note, ObjectRedacted, OmittedFile, PauseResolved,
     ProcessStarted, ProgramStarted, Provenance, ProviderSidecar, RecordsRedacted, RequestFailed,
     RequestFinished, RequestStarted, ResourceChanged, SessionCreated, SessionPaused, SessionRewound,
-    SessionStopped, SortedFields, StepFinished, TaskFinished, TurnFinished, WorkspaceIsolated,
+    SessionStopped, SortedFields, StepFinished, TaskFinished, TurnFinished, Wait, WorkspaceIsolated,
     WorkspaceObserved, WorkspaceRoot,
 };
 use crate::message::{MediaPart, Message, OptionCall, OptionResult, Parts, TextPart};
@@ -112,7 +112,7 @@ fields! {
     WorkspaceObserved { names: [], free: [], rest: [root, coverage, cause, restored] }
     SessionPaused {
         names: [], free: [],
-        rest: [reason, call_id, detail, offer, repeats, session, files_changed, subject, files]
+        rest: [reason, call_id, detail, offer, repeats, session, files_changed, subject, files, wait]
     }
     PauseResolved { names: [], free: [], rest: [call_id, decision, by, subject] }
     ApprovalSubject { names: [], free: [arguments, covered], rest: [] }
@@ -131,6 +131,7 @@ fields! {
 }
 
 // Structures without unknown fields.
+const _: fn(&Wait) = |Wait { until: _, signal: _ }| {};
 const _: fn(&WorkspaceRoot) = |WorkspaceRoot { tree: _, manifest: _ }| {};
 const _: fn(&ObjectRedacted) = |ObjectRedacted { object: _, replacement: _ }| {};
 const _: fn(&OmittedFile) = |OmittedFile { path: _, bytes: _ }| {};

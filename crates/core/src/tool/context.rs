@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::host::{Progress, ToolHost};
+use super::wait::RunningSteps;
 use crate::budget::Limits;
 use crate::execution::{CallResources, ResourceError, ResourceMut, ResourceRef, Snapshotable};
 use crate::id::{CallId, EvaluationId, SessionId};
@@ -77,6 +78,15 @@ pub enum ContextError {
     StepName {
         /// Name of the step, without the key.
         step: String,
+    },
+    /// The call cannot wait.
+    #[error("step {step:?} cannot wait")]
+    Wait {
+        /// The step.
+        step: String,
+        /// Reason for the refusal.
+        #[source]
+        source: BoxError,
     },
     /// A step could not be recorded.
     #[error("step {step:?} could not be recorded")]
@@ -140,11 +150,12 @@ pub struct ContextParts {
 /// ```
 #[derive(Clone)]
 pub struct ToolContext {
-    inner: Arc<Inner>,
+    pub(super) inner: Arc<Inner>,
 }
 
-struct Inner {
-    parts: ContextParts,
+pub(super) struct Inner {
+    pub(super) parts: ContextParts,
+    pub(super) steps: RunningSteps,
     /// Taken when the call ends or is stopped.
     draft: Mutex<Option<Draft>>,
     rng: Mutex<Rng>,
@@ -161,7 +172,8 @@ impl ToolContext {
         });
         let draft = Mutex::new(parts.draft.take());
         let rng = Mutex::new(parts.rng.clone());
-        Self { inner: Arc::new(Inner { draft, rng, revoked, parts }) }
+        let steps = RunningSteps::default();
+        Self { inner: Arc::new(Inner { draft, rng, revoked, parts, steps }) }
     }
 
     /// The session.
@@ -393,7 +405,9 @@ impl ToolContext {
         if let Some(value) = host.recall_step(self.call_id(), name.to_owned()).await.map_err(failed)? {
             return Ok(serde_json::from_value(value).map_err(misfit)?);
         }
+        let running = self.inner.steps.begin();
         let value = work.await?;
+        drop(running);
         let (encoded, _) = crate::session::encode::to_json(&value).map_err(misfit)?;
         let clean = (!secrets.is_empty()).then(|| secrets.redact_value(encoded.clone()));
         let Some(clean) = clean.filter(|clean| *clean != encoded) else {
@@ -414,6 +428,7 @@ impl ToolContext {
         if spec.directory.is_some() {
             self.filesystem()?;
         }
+        self.inner.steps.note_process();
         match self.inner.parts.host.run_process(self.call_id(), spec).await {
             Err(ProcessError::Ended) => Err(ContextError::Revoked),
             ended => Ok(ended?),
@@ -426,7 +441,7 @@ impl ToolContext {
         lock(&self.inner.draft).take()
     }
 
-    fn check(&self) -> Result<(), ContextError> {
+    pub(super) fn check(&self) -> Result<(), ContextError> {
         if self.inner.revoked.load(Ordering::SeqCst) { Err(ContextError::Revoked) } else { Ok(()) }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::budget::Limits;
 use crate::id::{CallId, EvaluationId};
-use crate::journal::TurnFinished;
+use crate::journal::{TurnFinished, Wait};
 use crate::object::{Object, ObjectId};
 use crate::ports::{BoxFuture, ProcessError, ProcessOutcome, ProcessSpec};
 use crate::secrets::Secrets;
@@ -25,6 +25,20 @@ pub trait ToolHost: Send + Sync {
 
     /// Records the value of a step, durably.
     fn record_step(&self, call: CallId, name: String, value: Value) -> BoxFuture<'_, Result<(), BoxError>>;
+
+    /// Ends a wait of the call, if what it waits for has come, and records that as a step. The value is that of the signal, and
+    /// null after a time. If it has not come, the host stops the call, and returns nothing. `has_acted` says whether the call has
+    /// started a process since it began, outside of its steps.
+    fn wait(
+        &self,
+        call: CallId,
+        step: String,
+        wait: Wait,
+        has_acted: bool,
+    ) -> BoxFuture<'_, Result<Option<Value>, BoxError>> {
+        let _ = (call, step, wait, has_acted);
+        Box::pin(async { Err("calls cannot wait here".into()) })
+    }
 
     /// Publishes the progress of the call. There may be no listener.
     fn progress(&self, call: CallId, progress: Progress);

@@ -11,6 +11,7 @@ mod handler;
 mod host;
 mod inspection;
 mod result;
+mod wait;
 
 pub use context::{ContextError, ContextParts, ToolContext};
 pub use error::{ToolError, with_causes};
@@ -21,6 +22,7 @@ pub use host::{Progress, ToolHost};
 pub use inspection::{CallInspection, InspectionMoment};
 pub use result::{ToolResult, ToolStatus, ValueInContext};
 
+pub use crate::payload::Wait;
 pub use crate::tool_spec::{
     Approval, CommandLimit, InvalidToolName, ResourceUse, ToolExample, ToolName, ToolSpec, WorkspaceUse,
 };

@@ -6,8 +6,8 @@ use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId};
 use backstitch_core::session::{Slice, SlicePolicy, replace_latest, upsert_by};
 use backstitch_core::slices::{
-    Plan, PlanError, PlanStatus, PromptExecuted, PromptRendered, RunContext, StepStatus, ToolInvoked,
-    Visibility, VisibilityOverrides, WorkspaceDigest, excerpt, small,
+    Plan, PlanError, PlanStatus, PromptExecuted, PromptRendered, ReceivedSignal, RunContext, StepStatus,
+    ToolInvoked, Visibility, VisibilityOverrides, WorkspaceDigest, excerpt, small,
 };
 use backstitch_core::time::Timestamp;
 use serde_json::{Value, json};
@@ -28,6 +28,7 @@ fn the_table_of_names_and_policies() {
     let table = [
         row::<Plan>(),
         row::<VisibilityOverrides>(),
+        row::<ReceivedSignal>(),
         row::<WorkspaceDigest>(),
         row::<ToolInvoked>(),
         row::<PromptRendered>(),
@@ -39,6 +40,7 @@ fn the_table_of_names_and_policies() {
         [
             ("plan", 1, SlicePolicy::State),
             ("visibility_overrides", 1, SlicePolicy::State),
+            ("received_signal", 1, SlicePolicy::State),
             ("workspace_digest", 1, SlicePolicy::Cache),
             ("tool_invoked", 1, SlicePolicy::Log),
             ("prompt_rendered", 1, SlicePolicy::Log),

@@ -5,6 +5,7 @@ mod build;
 mod fallback;
 mod mission;
 mod mode;
+mod source;
 mod sub_agent;
 
 use std::collections::BTreeMap;
@@ -34,6 +35,7 @@ pub use build::AgentEngine;
 pub use fallback::{Fallback, FallbackReason};
 pub use mission::{DriftPolicy, Fidelity, Mission, ResumeOptions};
 use mode::ModeChoice;
+pub use source::{AgentRegistry, AgentSource};
 pub(crate) use sub_agent::MissionProblem;
 pub use sub_agent::SubAgent;
 

@@ -69,6 +69,7 @@ impl Calls {
             let mut request = self.request(evaluation, one).await?;
             request.unfinished = Some(unfinished.clone());
             request.cancel = Some(cancel.clone());
+            request.can_wait = true;
             request.shares = shares.clone();
             requests.push(request);
         }

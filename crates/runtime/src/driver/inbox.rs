@@ -14,10 +14,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use backstitch_core::id::EvaluationId;
+use backstitch_core::id::{EvaluationId, SessionId};
 use backstitch_core::journal::{InboxId, InboxItem, InboxKind, InnerMessage, Note, PauseResolved};
 use backstitch_core::machine::{Machine, MachineEvent};
 use backstitch_core::message::Part;
+use backstitch_core::ports::StoreError;
 use tokio_util::sync::CancellationToken;
 
 use super::drive::Advance;
@@ -105,6 +106,9 @@ impl Inbox {
         item: InboxItem,
         machine: &mut dyn Machine,
     ) -> Result<()> {
+        if let Some((child, passed)) = item.to_sub_agent() {
+            return self.pass_on(id, child, passed).await;
+        }
         match item.kind {
             InboxKind::Message => match message_of(&item) {
                 Some(mission) => {
@@ -117,17 +121,38 @@ impl Inbox {
             // Requests about this evaluation are handled before.
             InboxKind::Cancel | InboxKind::Pause => self.consume_with_note(id, LATE_REQUEST, &item).await,
             InboxKind::Resolution => self.decide(id, &item).await,
+            InboxKind::Signal if item.signal_name().is_some() => {
+                self.live.receive_signals(item.signal_name()).await
+            }
             _ => self.consume_with_note(id, "something that is not known here", &item).await,
         }
     }
 
-    /// Processes waiting decisions, before the pause of the session is examined.
+    /// Processes waiting decisions and signals, before the pause of the session is examined.
     pub(super) async fn receive_decisions(&self) -> Result<()> {
+        for (id, item) in self.waiting().await? {
+            if let Some((child, passed)) = item.to_sub_agent() {
+                self.pass_on(id, child, passed).await?;
+            }
+        }
+        self.live.receive_signals(None).await?;
         let waiting = self.waiting().await?;
         for (id, item) in waiting.into_iter().filter(|(_, item)| item.kind == InboxKind::Resolution) {
             self.decide(id, &item).await?;
         }
         Ok(())
+    }
+
+    /// Passes an item on to a sub-agent. After a crash in between it is passed on again: a decision is noted as already made, and a
+    /// signal may arrive twice.
+    async fn pass_on(&self, id: InboxId, child: SessionId, item: InboxItem) -> Result<()> {
+        match self.live.store().send(child, item.clone()).await {
+            Ok(_) => self.consume_with_note(id, "it was passed on to a sub-agent", &item).await,
+            Err(StoreError::NotFound { .. }) => {
+                self.consume_with_note(id, "there is no such sub-agent", &item).await
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Applies a decision, and removes the item. After a crash in between, the item is found again and noted

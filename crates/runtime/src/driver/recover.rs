@@ -263,6 +263,13 @@ impl Driver {
                 PauseReason::Approval => is_cancelled || self.engine.is_some(),
                 // Without a decision the same files would be in question again.
                 PauseReason::Files => options.drift.is_some_and(|drift| drift != DriftPolicy::Ask),
+                PauseReason::Wait => {
+                    is_cancelled
+                        || match &pause.wait {
+                            Some(wait) => self.live.has_come(wait).await?,
+                            None => true,
+                        }
+                }
                 PauseReason::EffectUnknown | PauseReason::Poisoned => false,
             };
             if !is_resolved {
@@ -279,6 +286,8 @@ impl Driver {
                     };
                     (Decision::Deny { reason: Some(why.to_owned()) }, owner)
                 }
+                // Nothing of the call is left but its finished steps, whatever its effect.
+                (PauseReason::Wait, None) if pause.session.is_none() => (Decision::Retry, owner),
                 _ => (Decision::Continue, owner),
             };
             let resolved = PauseResolved::new(decision).of_call(pause.call_id).by(by);

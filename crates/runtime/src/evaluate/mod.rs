@@ -178,8 +178,7 @@ impl Evaluator {
                 if mission.is_blank() {
                     return Err(RuntimeError::EmptyMission);
                 }
-                let driver = self.driver(prompt, session, None).await?;
-                let evaluation = driver.begin(mission, None).await?;
+                let (driver, evaluation) = self.begin_with(prompt, session, mission).await?;
                 begun();
                 driver.drive(evaluation).await?
             }
@@ -204,6 +203,27 @@ impl Evaluator {
                 None => return Ok(ended),
             }
         }
+    }
+
+    /// Starts an evaluation, which is left to another driver.
+    pub(crate) async fn begin(
+        &self,
+        prompt: Option<&BoundPrompt>,
+        session: &Arc<LiveSession>,
+        mission: Mission,
+    ) -> Result<EvaluationId> {
+        Ok(self.begin_with(prompt, session, mission).await?.1)
+    }
+
+    async fn begin_with(
+        &self,
+        prompt: Option<&BoundPrompt>,
+        session: &Arc<LiveSession>,
+        mission: Mission,
+    ) -> Result<(Driver, EvaluationId)> {
+        let driver = self.driver(prompt, session, None).await?;
+        let evaluation = driver.begin(mission, None).await?;
+        Ok((driver, evaluation))
     }
 
     /// Summarizes the conversation of a session whose latest evaluation has ended.

@@ -275,6 +275,7 @@ pub fn reason_word(reason: PauseReason) -> &'static str {
         PauseReason::Truncated => "answer cut off",
         PauseReason::Deadline => "deadline",
         PauseReason::Files => "files",
+        PauseReason::Wait => "waits",
         PauseReason::Poisoned => "poisoned",
     }
 }

@@ -36,7 +36,7 @@ impl LiveSession {
         if known.status() != CallStatus::Pending {
             return refused("it has its result already");
         }
-        let is_unknown = reason == Some(PauseReason::EffectUnknown)
+        let is_unknown = matches!(reason, Some(PauseReason::EffectUnknown | PauseReason::Wait))
             || reason.is_none() && known.may_have_run()
             || child.is_some();
         match &decision {

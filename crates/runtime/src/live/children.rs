@@ -14,7 +14,7 @@ use backstitch_core::ports::Store;
 use backstitch_core::tool::{ResourceUse, WorkspaceUse};
 use backstitch_core::view::{Call, JournalView};
 
-use super::{LiveSession, SessionEnvironment, creation_of, find_view, load_view};
+use super::{LiveSession, SessionEnvironment, creation_of, find_view, load_view, open_waits};
 use crate::error::{Result, RuntimeError};
 
 impl LiveSession {
@@ -51,6 +51,10 @@ pub(crate) async fn still_waits(parent: &LiveSession, session: SessionId) -> Res
     let is_decided = |reason| matches!(reason, PauseReason::Asked | PauseReason::Truncated);
     if view.pauses().all(|pause| is_decided(pause.reason)) {
         return Ok(false);
+    }
+    // So do waits for what has come by now.
+    if let Some(open) = open_waits(store, &view, parent.clock().now()).await? {
+        return Ok(!(open.times.is_empty() && open.signals.is_empty()));
     }
     let waiting = store.inbox(session).await?;
     Ok(!waiting.iter().any(|(_, item)| item.kind == InboxKind::Resolution))

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use backstitch_core::crash_point;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{
-    Batch, InnerMessage, LargeRecord, PauseReason, Position, Record, RecordBody, SessionPaused,
+    Batch, InnerMessage, LargeRecord, PauseReason, Position, QueueEntry, Record, RecordBody, SessionPaused,
     SessionRewound,
 };
 use backstitch_core::message::Message;
@@ -145,6 +145,13 @@ impl LiveSession {
     pub(super) async fn hold_until_asked(&self, first: Batch) {
         self.condition().hold_until_asked();
         self.state.lock().await.held.batch = Some((Position::START, first));
+    }
+
+    /// Adds the session to the queue of its store, together with its first mission.
+    pub(crate) async fn enqueue_with_mission(&self, entry: QueueEntry) {
+        if let Some((_, first)) = &mut self.state.lock().await.held.batch {
+            first.enqueue(entry);
+        }
     }
 
     /// Makes all held records durable.

@@ -25,6 +25,7 @@ mod others;
 mod repositories;
 mod resources;
 mod restored;
+mod signals;
 mod snapshots;
 mod unprotected;
 
@@ -60,6 +61,7 @@ pub(crate) use others::OtherCalls;
 pub use repositories::RepositoriesChanged;
 pub(crate) use resources::CapturedResource;
 pub use restored::{FilesRestored, KeptFiles, RestoredChange, RestoredEvent, RestoredFile, RestoredFiles};
+pub(crate) use signals::open_waits;
 pub use snapshots::SNAPSHOT_INTERVAL;
 pub(crate) use snapshots::Saver;
 pub use unprotected::SandboxGap;
@@ -94,6 +96,8 @@ pub struct LiveSession {
     id: SessionId,
     store: Arc<dyn Store>,
     claim: SessionClaim,
+    /// Whether the caller holds the claim, and releases it after the session.
+    is_lent: bool,
     /// How the session was claimed. Child sessions are claimed in the same way.
     pub(crate) mode: ClaimMode,
     clock: Arc<dyn Clock>,
@@ -112,6 +116,8 @@ pub struct LiveSession {
     /// The starts of discarded calls, each with the call of this process that may reuse its effect. They matter until
     /// records say the same, so that two equal calls of one turn are not given one effect.
     pub(crate) claimed_effects: Mutex<Vec<(Point, CallId)>>,
+    /// Held while signals are moved from the inbox into the session.
+    receiving: Mutex<()>,
     /// The outermost session that this one is a sub-agent of, and whether any of those went back.
     pub(crate) outer_root: OnceCell<(SessionId, bool)>,
     /// Files that rewinds leave as they are.
@@ -191,7 +197,7 @@ impl LiveSession {
         match JournalView::fold(&records) {
             Ok(view) => {
                 let loaded = LoadedView { view, snapshot: None };
-                let live = Self::live(environment, claim, ClaimMode::IfFree, loaded, set_up);
+                let live = Self::live(environment, (claim, false), ClaimMode::IfFree, loaded, set_up);
                 live.channel.set_durable(Position::START);
                 live.hold_until_asked(batch).await;
                 Ok(live)
@@ -255,6 +261,16 @@ impl LiveSession {
         Self::open_claimed(environment, (claim, mode, claimed), view, set_up).await
     }
 
+    /// Opens an existing session with a claim that the caller holds, and releases after the session.
+    pub(crate) async fn open_taken(
+        environment: SessionEnvironment,
+        claim: SessionClaim,
+        set_up: impl FnOnce(&mut Session),
+    ) -> Result<Arc<Self>> {
+        let view = load::load(&*environment.store, claim.session, None).await?;
+        Self::live(environment, (claim, true), ClaimMode::IfFree, view, set_up).with_resources().await
+    }
+
     /// Opens a session that was claimed. If it could not be loaded, releases it.
     async fn open_claimed(
         environment: SessionEnvironment,
@@ -263,7 +279,7 @@ impl LiveSession {
         set_up: impl FnOnce(&mut Session),
     ) -> Result<Arc<Self>> {
         let live = match view {
-            Ok(view) => Self::live(environment, claim, mode, view, set_up).with_resources().await,
+            Ok(view) => Self::live(environment, (claim, false), mode, view, set_up).with_resources().await,
             Err(error) => {
                 claimed.disarm();
                 release_claim(&*environment.store, claim).await;
@@ -276,7 +292,7 @@ impl LiveSession {
 
     fn live(
         environment: SessionEnvironment,
-        claim: SessionClaim,
+        (claim, is_lent): (SessionClaim, bool),
         mode: ClaimMode,
         LoadedView { view, snapshot }: LoadedView,
         set_up: impl FnOnce(&mut Session),
@@ -304,6 +320,7 @@ impl LiveSession {
             id,
             store: environment.store,
             claim,
+            is_lent,
             mode,
             clock: environment.clock,
             abandoned,
@@ -312,6 +329,7 @@ impl LiveSession {
             files: Arc::default(),
             condition: std::sync::Mutex::new(condition),
             claimed_effects: Mutex::default(),
+            receiving: Mutex::default(),
             outer_root: OnceCell::new(),
             kept_files: OnceLock::new(),
             channel,
@@ -483,7 +501,9 @@ impl LiveSession {
             self.snapshots.start_if_due(&self.state.lock().await.view);
             self.snapshots.wait().await;
         }
-        self.store.release(self.claim.clone()).await?;
+        if !self.is_lent {
+            self.store.release(self.claim.clone()).await?;
+        }
         match flushed {
             // This process may not write to the session any more, so there is nothing to make durable.
             Err(RuntimeError::ClaimLost { .. } | RuntimeError::Poisoned { .. }) => Ok(()),

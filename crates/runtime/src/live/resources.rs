@@ -175,7 +175,9 @@ impl LiveSession {
         match self.restore_resources().await {
             Ok(()) | Err(RuntimeError::Poisoned { .. }) => Ok(self),
             Err(error) => {
-                release_claim(&*self.store, self.claim.clone()).await;
+                if !self.is_lent {
+                    release_claim(&*self.store, self.claim.clone()).await;
+                }
                 Err(error)
             }
         }

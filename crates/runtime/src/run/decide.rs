@@ -3,8 +3,8 @@
 //! There is one rule for who records a decision. If a process drives the session, or one that it is a sub-agent of, the
 //! decision goes to the inbox, and that process applies it, or the next run if that one pauses first. Otherwise it is recorded at once, with a claim to the session and
 //! to the outermost one, so that no process begins to drive them in between. A decision that restores or keeps files which
-//! cannot be opened here also goes to the inbox: the next run of the session opens them, and applies it. No decision runs a
-//! call; [`Runtime::resume`] does.
+//! cannot be opened here also goes to the inbox: the next run of the session opens them, and applies it. So does every decision
+//! about a session that is in the queue, since that wakes it. No decision runs a call; [`Runtime::resume`] does.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use backstitch_core::journal::{
     ApprovalSubject, Decision, InboxId, InboxItem, InboxKind, Note, Origin, PauseReason, PauseResolved,
 };
 use backstitch_core::message::OptionResult;
-use backstitch_core::ports::{ClaimMode, Workspace};
+use backstitch_core::ports::{ClaimMode, QueueQuery, Workspace};
 use backstitch_core::view::{Call, CallStatus, JournalView};
 use futures_util::FutureExt as _;
 
@@ -99,6 +99,10 @@ impl Runtime {
             if let Some(rule) = rule {
                 // If the process dies between the two, the rule decides about the call.
                 runtime.add_approval_rule(outermost, rule).await?;
+            }
+            if runtime.is_queued(outermost).await? {
+                // Only what reaches the inbox wakes a session that waits for a worker.
+                return runtime.send_decision(session, &resolved).await;
             }
             let _alone = runtime.registry.operation(outermost).await;
             match runtime.record_decision(outermost, &view, resolved.clone(), files).await {
@@ -276,7 +280,23 @@ impl Runtime {
         let data =
             serde_json::to_value(resolved).map_err(|error| RuntimeError::Unresolvable(error.to_string()))?;
         let item = InboxItem { kind: InboxKind::Resolution, at: self.clock().now(), data };
-        Ok(DecisionState::Sent(self.store().send(session, item).await?))
+        Ok(DecisionState::Sent(self.send_within(session, item).await?))
+    }
+
+    /// Sends a decision or a signal to a session or a sub-agent. The queue has only the outermost session, which passes it on.
+    pub(super) async fn send_within(&self, session: SessionId, item: InboxItem) -> Result<InboxId> {
+        let outermost = *self.callers_of(session).await?.first().unwrap_or(&session);
+        if outermost != session && self.is_queued(outermost).await? {
+            return Ok(self.store().send(outermost, item.for_sub_agent(session)).await?);
+        }
+        Ok(self.store().send(session, item).await?)
+    }
+
+    /// Whether workers drive a session.
+    pub(super) async fn is_queued(&self, session: SessionId) -> Result<bool> {
+        let Ok(queue) = self.queue() else { return Ok(false) };
+        let query = QueueQuery { session: Some(session), limit: 1, ..QueueQuery::default() };
+        Ok(!queue.queued(query).await?.sessions.is_empty())
     }
 }
 

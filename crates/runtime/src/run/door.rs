@@ -23,7 +23,7 @@ use crate::runtime::{Runtime, SessionOptions};
 use crate::workspace::OpenedWorkspace;
 
 /// The session that a run drives.
-enum Target {
+pub(super) enum Target {
     New(SessionOptions),
     Known(SessionId, SessionOptions),
 }
@@ -147,7 +147,7 @@ impl Runtime {
     }
 
     /// Drives a session in a task of the runtime. Returns once its mission is durable.
-    async fn run(&self, agent: &Agent, target: Target, begin: Begin) -> Result<Run> {
+    pub(super) async fn run(&self, agent: &Agent, target: Target, begin: Begin) -> Result<Run> {
         let registry = self.registry.clone();
         if registry.stop.is_cancelled() {
             return Err(RuntimeError::ShuttingDown);
@@ -257,11 +257,19 @@ impl Runtime {
                 // The directory is opened before the session is claimed. If it is in use because a process holds the
                 // session, that is the reason of the failure.
                 let takes_over = options.take_over;
-                let options = match self.options(agent, session, options).await {
+                let mut options = match self.options(agent, session, options).await {
                     Err(error) if !takes_over => return Err(self.explain_held(session, error).await),
                     options => options?,
                 };
+                let isolation = options.isolation.take();
                 let session = evaluator.open_session(self, session, options).await?;
+                if let Some(isolation) = isolation {
+                    let recorded = match session.reconcile_files().await {
+                        Ok(()) => session.record_isolation(isolation).await,
+                        Err(error) => Err(error),
+                    };
+                    session.clone().or_release(recorded).await?;
+                }
                 let head = session.view().await.head();
                 Ok((session, head, None))
             }

@@ -11,6 +11,7 @@
 mod compact;
 mod decide;
 mod door;
+mod drive;
 mod history;
 mod holder;
 mod isolated;
@@ -34,6 +35,7 @@ use crate::runtime::Runtime;
 
 pub use compact::CompactOptions;
 pub use decide::{DecideOptions, DecisionState};
+pub use drive::Rest;
 pub use history::{ForkOptions, HistoryStep, RewindOptions};
 pub use holder::SessionHolder;
 pub use people::{ApprovalOutcome, DecidedCall, DecisionReport, ResolutionReport};

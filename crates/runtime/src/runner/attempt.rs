@@ -54,6 +54,8 @@ pub(super) enum Stop {
     Cancelled,
     /// Its caller was dropped.
     Abandoned,
+    /// It waits for a time or a signal.
+    Waits,
 }
 
 /// Limits of one run.
@@ -65,6 +67,8 @@ pub(super) struct Bounds {
     pub(super) waiter: Arc<Waiter>,
     /// Notifies the handler that it has to stop.
     pub(super) stop: CancellationToken,
+    /// Cancelled when the handler waits.
+    pub(super) waits: CancellationToken,
     pub(super) processes: Arc<Processes>,
     pub(super) grace: Option<Duration>,
 }
@@ -142,6 +146,7 @@ pub(super) async fn run(
         }
         () = bounds.waiter.wait_until_gone() => Stop::Abandoned,
         () = bounds.cancel.cancelled() => Stop::Cancelled,
+        () = bounds.waits.cancelled() => Stop::Waits,
         () = after(bounds.deadline) => Stop::Deadline,
         () = bounds.person_time.exceed(bounds.timeout) => Stop::Timeout,
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use backstitch_core::budget::Limits;
 use backstitch_core::id::{CallId, EvaluationId};
-use backstitch_core::journal::{RecordBody, StepFinished, TurnFinished};
+use backstitch_core::journal::{RecordBody, StepFinished, TurnFinished, Wait};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{BoxFuture, ProcessError, ProcessOutcome, ProcessSpec};
 use backstitch_core::secrets::Secrets;
@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::attempt::PersonTime;
 use super::start::Intent;
+use super::wait::WaitSlot;
 use crate::error::RuntimeError;
 use crate::events::LiveKind;
 use crate::live::LiveSession;
@@ -29,12 +30,14 @@ pub(super) struct Host {
     pub(super) stop: CancellationToken,
     pub(super) secrets: Secrets,
     pub(super) person_time: Arc<PersonTime>,
+    /// Where waits of the call are noted; `None` if it cannot wait.
+    pub(super) wait: Option<Arc<WaitSlot>>,
 }
 
 impl Host {
     /// Appends a record. The append runs in a task of its own, so that stopping the handler does not leave it
     /// half done.
-    async fn append(&self, body: RecordBody) -> Result<(), BoxError> {
+    pub(super) async fn append(&self, body: RecordBody) -> Result<(), BoxError> {
         let (live, intent) = (self.live.clone(), self.intent.clone());
         let appended = self.processes.finish(async move { intent.append(&live, [body]).await }).await;
         appended.unwrap_or(Err(RuntimeError::ShuttingDown)).map_err(Into::into)
@@ -63,6 +66,16 @@ impl ToolHost for Host {
             backstitch_core::storable::check(&value)?;
             self.append(StepFinished::new(call, name, value).into()).await
         })
+    }
+
+    fn wait(
+        &self,
+        call: CallId,
+        step: String,
+        wait: Wait,
+        has_acted: bool,
+    ) -> BoxFuture<'_, Result<Option<Value>, BoxError>> {
+        Box::pin(self.end_wait(call, step, wait, has_acted))
     }
 
     fn secrets(&self) -> Secrets {

@@ -18,6 +18,7 @@ mod result;
 mod rollback;
 mod settle;
 mod start;
+mod wait;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

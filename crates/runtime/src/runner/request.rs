@@ -46,6 +46,8 @@ pub struct CallRequest {
     pub subject: Option<Arc<ApprovalSubject>>,
     /// Why a person denied the call.
     pub refusal: Option<String>,
+    /// Whether the call may wait for a time or a signal, because a driver runs it again.
+    pub(crate) can_wait: bool,
     /// The key of a discarded call whose effect it must not repeat.
     pub(crate) key: Option<IdempotencyKey>,
     /// The child session to resume.
@@ -76,6 +78,7 @@ impl CallRequest {
             approved: false,
             subject: None,
             refusal: None,
+            can_wait: false,
             key: None,
             continued: None,
             resume: ResumeOptions::default(),
@@ -139,7 +142,7 @@ pub enum CallOutcome {
     NeedsApproval,
     /// It would exceed the budget. The session is paused.
     BudgetExhausted,
-    /// Its child session waits for a decision. This session is paused, and the call continues afterwards.
+    /// It waits for a time or a signal, or its child session waits. This session is paused, and the call continues afterwards.
     Waits,
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use backstitch_core::crash_point;
 use backstitch_core::journal::{
-    CallFinished, CallVerdict, InnerMessage, ObservationCause, PauseReason, RecordBody, WorkspaceObserved,
-    WorkspaceRevision,
+    CallFinished, CallVerdict, InnerMessage, ObservationCause, PauseReason, RecordBody, SessionPaused,
+    WorkspaceObserved, WorkspaceRevision,
 };
 use backstitch_core::message::Retry;
 use backstitch_core::ports::FilePath;
@@ -69,7 +69,7 @@ impl ToolRunner {
                 let message = format!("{name} was stopped, because the evaluation's deadline has passed");
                 ("deadline_exceeded", message, Retry::Refused, CallOutcome::DeadlineExceeded)
             }
-            Stop::Cancelled | Stop::Abandoned => {
+            Stop::Cancelled | Stop::Abandoned | Stop::Waits => {
                 let unknown = if started.intent.record.effect.acts_outside() {
                     "; whether it had an effect outside is not known"
                 } else {
@@ -99,10 +99,21 @@ impl ToolRunner {
     /// Handles a call whose session was stopped. Its files are restored, and it is left open, to run again on
     /// resume. The restore is recorded, so that later changes by a person are not attributed to the call.
     async fn leave_open(&self, started: Attempt, hold: &Hold) -> Result<Settlement> {
-        let mut rescue = self.restore_attempt(&started, hold).await?;
-        let note = RepositoriesChanged::of_call(std::mem::take(&mut rescue.repositories));
         let detail = format!("it was stopped; {} runs again when it is resumed", started.tool.name());
         let paused = paused(&started.call, PauseReason::Asked, detail);
+        self.leave_paused(started, hold, paused, CallOutcome::Stopped).await
+    }
+
+    /// Restores the files of a call, and leaves it open with a pause.
+    pub(super) async fn leave_paused(
+        &self,
+        started: Attempt,
+        hold: &Hold,
+        paused: SessionPaused,
+        outcome: CallOutcome,
+    ) -> Result<Settlement> {
+        let mut rescue = self.restore_attempt(&started, hold).await?;
+        let note = RepositoriesChanged::of_call(std::mem::take(&mut rescue.repositories));
         let restored =
             started.before.filter(|_| !rescue.is_partial).map(|WorkspaceRevision { root, coverage }| {
                 WorkspaceObserved { coverage, ..WorkspaceObserved::new(root, ObservationCause::Restored) }
@@ -112,7 +123,7 @@ impl ToolRunner {
         // With the intent, if that is not recorded yet: it has the approval and the arguments.
         let recorded = started.intent.append(&self.live, bodies).await;
         started.end_resources(false);
-        recorded.map(|()| Settlement::End(CallOutcome::Stopped))
+        recorded.map(|()| Settlement::End(outcome))
     }
 
     /// Handles a failed call: files are restored, logs are kept, and the model receives the error.

@@ -20,11 +20,12 @@ use super::files::{Hold, inside};
 use super::host::Host;
 use super::request::{CallOutcome, CallRequest};
 use super::result::Failure;
+use super::wait::WaitSlot;
 use super::{Attempt, Settlement, ToolRunner, paused};
 use crate::agent::SubAgent;
 use crate::error::{Result, RuntimeError};
 use crate::heap::boxed;
-use crate::live::LiveSession;
+use crate::live::{Commit, LiveSession};
 use crate::process::Processes;
 
 impl ToolRunner {
@@ -154,6 +155,7 @@ impl ToolRunner {
         let live = &self.live;
         let (stop, processes) = (CancellationToken::new(), Arc::<Processes>::default());
         let person_time = Arc::<PersonTime>::default();
+        let wait = Arc::<WaitSlot>::default();
         let deadline = live.deadline(started.call.evaluation_id);
         let (draft, seed) = {
             let state = live.state().await;
@@ -182,6 +184,7 @@ impl ToolRunner {
                 stop: stop.clone(),
                 secrets: self.secrets.clone(),
                 person_time: person_time.clone(),
+                wait: started.call.can_wait.then(|| wait.clone()),
             }),
         });
         let bounds = Bounds {
@@ -191,6 +194,7 @@ impl ToolRunner {
             cancel,
             waiter: started.waiter.clone(),
             stop,
+            waits: wait.begun.clone(),
             processes,
             grace: self.grace,
         };
@@ -209,6 +213,9 @@ impl ToolRunner {
                 let message = format!("{} panicked: {message}", started.tool.name());
                 let failure = Failure::by_runtime("panic", message, Retry::Refused);
                 self.roll_back(started, hold, failure, draft, CallOutcome::Failed).await
+            }
+            AttemptOutcome::Stopped(Stop::Waits, draft) => {
+                self.leave_waiting(started, hold, wait.take(), draft).await
             }
             AttemptOutcome::Stopped(stop, draft) => self.handle_stop(started, hold, stop, draft).await,
             AttemptOutcome::Stuck(why) => {
@@ -244,9 +251,26 @@ impl Intent {
         live: &LiveSession,
         bodies: impl IntoIterator<Item = RecordBody>,
     ) -> Result<()> {
+        self.commit(live, |commit| {
+            commit.push_all(bodies);
+            Ok(())
+        })
+        .await
+    }
+
+    /// Commits while the call runs, after the intent if that is not recorded yet.
+    pub(super) async fn commit(
+        &self,
+        live: &LiveSession,
+        build: impl FnOnce(&mut Commit<'_>) -> Result<()>,
+    ) -> Result<()> {
         let mut recorded = self.recorded.lock().await;
         let first = (!*recorded).then(|| RecordBody::CallStarted(self.record.clone()));
-        live.record(first.into_iter().chain(bodies).collect()).await?;
+        live.commit(|commit| {
+            commit.push_all(first);
+            build(commit)
+        })
+        .await?;
         *recorded = true;
         Ok(())
     }

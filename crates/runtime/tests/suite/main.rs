@@ -73,4 +73,6 @@ mod supervised_confined_processes;
 mod supervised_processes;
 mod tailor;
 mod truncated;
+mod waits;
 mod watching;
+mod workers;

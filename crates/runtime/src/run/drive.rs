@@ -1,0 +1,206 @@
+//! Driving sessions for a scheduler: until they wait or end, and by the names of their agents.
+//!
+//! [`Runtime::drive`] and [`Runtime::deliver`] are all that a scheduler needs. Workers use them, and so can another system that
+//! runs jobs, with the id of the session as its key. Both may be repeated at any time: a drive of a session that rests does nothing
+//! and returns the same rest, and an item is delivered once for its word.
+
+use backstitch_core::code::ErrorCode;
+use backstitch_core::id::SessionId;
+use backstitch_core::journal::{InboxItem, PauseReason};
+use backstitch_core::object::INLINE_LIMIT;
+use backstitch_core::ports::Store;
+use backstitch_core::time::Timestamp;
+use backstitch_core::view::JournalView;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::door::Target;
+use crate::agent::{Agent, ResumeOptions};
+use crate::error::{Result, RuntimeError};
+use crate::evaluate::Begin;
+use crate::live::{find_view, open_waits};
+use crate::outcome::DriveOutcome;
+use crate::report::{SentItem, Version};
+use crate::runtime::{Runtime, SessionOptions};
+
+/// Most characters of the name of a signal.
+const LONGEST_NAME: usize = 200;
+
+/// Why driving a session ended, and what has to happen before it is worth driving it again.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use backstitch_runtime::{Agent, AgentRegistry, Rest, Runtime};
+/// use backstitch_store::MemoryStore;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let replies = "[[reply]]\ntext = 'Mended.'\n".repeat(2);
+/// # let policy = backstitch_providers::ScriptedPolicy::from_toml(&replies)?;
+/// let agent = Agent::new("tailor").policy(policy);
+/// let runtime = Runtime::new(Arc::new(MemoryStore::new()));
+/// let runtime = runtime.with_agents(Arc::new(AgentRegistry::new([agent.clone()])));
+/// let run = runtime.start(&agent, "Mend the coat.").await?;
+/// run.outcome().await?;
+/// runtime.send(run.session(), "And the sleeve.").await?;
+/// assert_eq!(runtime.drive(run.session()).await?, Rest::Finished);
+/// assert_eq!(runtime.drive(run.session()).await?, Rest::Finished); // there was nothing left to do
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Rest {
+    /// Nothing was asked yet. A message starts an evaluation.
+    Idle,
+    /// The latest evaluation has its answer, or was cancelled. A message starts the next one.
+    Finished,
+    /// The latest evaluation failed. A message starts the next one.
+    Failed {
+        /// A stable word for the kind of error.
+        error: String,
+        /// What happened, for a person.
+        message: String,
+    },
+    /// It waits for a time. An item that is delivered may end the wait before.
+    Until {
+        /// The time.
+        #[schemars(with = "String")]
+        at: Timestamp,
+    },
+    /// It waits for a signal.
+    Signal {
+        /// The name of the signal, or of one of them.
+        name: String,
+    },
+    /// It waits for a person: for a decision, or for more of something.
+    Person {
+        /// What it waits for.
+        reason: PauseReason,
+        /// Details for a person.
+        detail: String,
+    },
+    /// This process stopped, and paused it. Any other may drive it now.
+    Stopped,
+}
+
+impl Runtime {
+    /// Drives a session until it waits or ends, with the agent of its name ([`with_agents`](Self::with_agents)), and returns why
+    /// it rests. Fails if another process drives it, and if an error stops it; then it can be driven again.
+    pub async fn drive(&self, session: SessionId) -> Result<Rest> {
+        self.drive_with(session, SessionOptions::default()).await
+    }
+
+    /// Like [`drive`](Self::drive), with options: a claim that the caller holds, or whether to take over the session from a process
+    /// that does not know yet that it lost its work.
+    pub async fn drive_with(&self, session: SessionId, options: SessionOptions) -> Result<Rest> {
+        let agent = self.agent_of(session).await?;
+        let begin = Begin::Resume(ResumeOptions::default());
+        let ended = match self.run(&agent, Target::Known(session, options), begin).await {
+            Ok(run) => run.outcome().await,
+            Err(error) => Err(error),
+        };
+        self.rest_after(session, ended).await
+    }
+
+    /// Adds an item to the inbox of a session, once for a word of the caller, and returns whether it was added. A session that waits
+    /// in the queue becomes ready. Messages, [signals](InboxItem::signal) and requests can be delivered.
+    pub async fn deliver(&self, session: SessionId, once: &str, item: InboxItem) -> Result<bool> {
+        Ok(self.queue()?.deliver(session, once, item).await?)
+    }
+
+    /// Sends a signal to a session. The first wait for its name returns the value, also one that begins later. If a call of a
+    /// sub-agent waits for it now, the sub-agent receives it.
+    pub async fn signal(&self, session: SessionId, name: &str, value: Value) -> Result<SentItem> {
+        let refuse = |reason: String| Err(RuntimeError::InvalidSignal { reason });
+        if name.is_empty() || name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control) {
+            return refuse(format!(
+                "its name needs 1 to {LONGEST_NAME} characters, without control characters"
+            ));
+        }
+        if value.to_string().len() > INLINE_LIMIT {
+            return refuse(format!("its value has more than {INLINE_LIMIT} bytes; send a reference to it"));
+        }
+        let view = self.view(session).await?;
+        let target = waiting_for(&**self.store(), &view, name).await?.unwrap_or(session);
+        let item = InboxItem::signal(name, value, self.clock().now());
+        let item = self.send_within(target, item).await?;
+        Ok(SentItem { v: Version, session, item, open: view.open_evaluation().is_some() })
+    }
+
+    /// Returns the name of a session's agent, if its journal has it.
+    pub(crate) async fn agent_name(&self, session: SessionId) -> Result<Option<String>> {
+        Ok(self.view(session).await?.summary().agent.map(|name| name.to_string()))
+    }
+
+    /// Finds the agent of a session by its name.
+    async fn agent_of(&self, session: SessionId) -> Result<Agent> {
+        let name = self.agent_name(session).await?;
+        let (Some(name), Some(agents)) = (&name, self.agents()) else {
+            return Err(RuntimeError::UnknownAgent { session, agent: name });
+        };
+        match agents.agent(name, session).await {
+            Ok(Some(agent)) => Ok(agent),
+            Ok(None) => Err(RuntimeError::UnknownAgent { session, agent: Some(name.clone()) }),
+            Err(error) => Err(RuntimeError::Agent { session, agent: name.clone(), cause: error.into() }),
+        }
+    }
+
+    async fn rest_after(&self, session: SessionId, ended: Result<DriveOutcome>) -> Result<Rest> {
+        Ok(match ended {
+            Err(error) if error.code() == ErrorCode::NoMessages => Rest::Idle,
+            Err(error) if error.code() == ErrorCode::WaitsForPerson => {
+                Rest::Person { reason: PauseReason::Asked, detail: error.to_string() }
+            }
+            Err(error) => return Err(error),
+            Ok(DriveOutcome::Failed { failure, .. }) => {
+                Rest::Failed { error: failure.kind, message: failure.message }
+            }
+            Ok(DriveOutcome::Paused { reason: PauseReason::Asked, .. })
+                if self.registry.why.get().is_some() =>
+            {
+                Rest::Stopped
+            }
+            Ok(DriveOutcome::Paused { reason, detail, .. }) => {
+                let view = self.view(session).await?;
+                let now = self.clock().now();
+                match open_waits(&**self.store(), &view, now).await? {
+                    None => Rest::Person { reason, detail },
+                    Some(open) => match open.signals.into_iter().next() {
+                        Some(name) => Rest::Signal { name },
+                        // Everything has come meanwhile.
+                        None => Rest::Until { at: open.times.into_iter().max().unwrap_or(now) },
+                    },
+                }
+            }
+            Ok(
+                DriveOutcome::Completed(_) | DriveOutcome::Cancelled { .. } | DriveOutcome::Superseded { .. },
+            ) => Rest::Finished,
+        })
+    }
+}
+
+/// Returns the session whose call waits for a signal: this one, or a child session of one of its calls.
+fn waiting_for<'a>(
+    store: &'a dyn Store,
+    view: &'a JournalView,
+    name: &'a str,
+) -> backstitch_core::ports::BoxFuture<'a, Result<Option<SessionId>>> {
+    Box::pin(async move {
+        for pause in view.pauses() {
+            if pause.wait.as_ref().is_some_and(|wait| wait.signal_name() == Some(name)) {
+                return Ok(Some(view.session_id()));
+            }
+            let Some(child) = pause.session else { continue };
+            if let Some(below) = find_view(store, child).await?
+                && let Some(found) = waiting_for(store, &below, name).await?
+            {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    })
+}

@@ -1,0 +1,414 @@
+//! Workers: processes that drive the sessions of a queue.
+//!
+//! A [`Worker`] takes sessions whose agents it knows, drives each until it waits or ends ([`Runtime::drive`]), and gives it back. A session
+//! that waits needs no worker; an item in its inbox or its time makes it ready again. Sessions of workers that have ended are taken
+//! by others. An error that stops a session is retried with growing delays, and after the last one the session leaves the queue as
+//! failed, with the reason. Its journal is not changed by that, so it can be resumed or enqueued again.
+//!
+//! The agents of a worker are those of its runtime ([`Runtime::with_agents`]). Sessions of other agents are left alone, and reported
+//! once. Workers also start the sessions of [schedules](crate::ScheduleOptions).
+
+mod enqueue;
+mod schedule;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use backstitch_core::code::ErrorCode;
+use backstitch_core::id::SessionId;
+use backstitch_core::journal::StopReason;
+use backstitch_core::ports::{Queue, QueueRest, QueueState, StoreError, TakeRequest, TakenSession};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+pub use enqueue::{EnqueueOptions, EnqueuedSession};
+pub use schedule::{ScheduleList, ScheduleOptions, ScheduledSession};
+
+use crate::agent::Backoff;
+use crate::entropy;
+use crate::error::{Result, RuntimeError};
+use crate::run::Rest;
+use crate::runtime::{Runtime, SessionOptions};
+
+/// Interval at which agents and schedules are read again.
+const LOOK_AROUND: Duration = Duration::from_secs(5);
+
+/// Time after which a session is tried again whose directory or claim another process has.
+const BUSY: Duration = Duration::from_secs(2);
+
+/// How often a release is tried that the store did not accept.
+const RELEASES: u32 = 5;
+
+/// Options of a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkerOptions {
+    /// The most sessions at a time; at least one.
+    pub concurrency: usize,
+    /// Interval at which the queue is read, with jitter.
+    pub poll: Duration,
+    /// Retries of a session that an error has stopped, and the delays before them.
+    pub retries: Backoff,
+    /// Time that running sessions have to reach an end or a pause after the worker was asked to stop. Then they are paused, and
+    /// other workers continue them.
+    pub grace: Duration,
+}
+
+impl Default for WorkerOptions {
+    fn default() -> Self {
+        let retries =
+            Backoff { retries: 5, first: Duration::from_secs(5), longest: Duration::from_secs(300) };
+        Self { concurrency: 4, poll: Duration::from_secs(1), retries, grace: Duration::from_secs(30) }
+    }
+}
+
+/// What a worker does, for its log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WorkerEvent {
+    /// A session was taken.
+    Taken {
+        /// The session.
+        session: SessionId,
+        /// Its agent.
+        agent: String,
+        /// How many attempts failed before.
+        attempts: u32,
+    },
+    /// A session was given back, because it waits or has ended.
+    Rested {
+        /// The session.
+        session: SessionId,
+        /// Why.
+        rest: Rest,
+    },
+    /// An error stopped a session, and it is tried again.
+    Retried {
+        /// The session.
+        session: SessionId,
+        /// The error.
+        error: String,
+        /// Time until the next attempt.
+        after: Duration,
+    },
+    /// An error stopped a session, and it left the queue as failed.
+    GaveUp {
+        /// The session.
+        session: SessionId,
+        /// The error.
+        error: String,
+    },
+    /// Another worker has a session now.
+    Lost {
+        /// The session.
+        session: SessionId,
+    },
+    /// Sessions of an agent wait that this worker does not know. They are left alone.
+    UnknownAgent {
+        /// The agent.
+        agent: String,
+    },
+    /// Sessions of workers that have ended are ready again.
+    Recovered {
+        /// Their number.
+        sessions: u64,
+    },
+    /// A session of a schedule was enqueued.
+    Scheduled {
+        /// The schedule.
+        schedule: String,
+        /// The session.
+        session: SessionId,
+    },
+    /// A schedule could not be applied. It is tried again.
+    ScheduleFailed {
+        /// The schedule.
+        schedule: String,
+        /// The error.
+        error: String,
+    },
+    /// The queue cannot be used now. It is tried again.
+    QueueFailed {
+        /// The error.
+        error: String,
+    },
+}
+
+/// Drives the sessions of a queue.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use backstitch_runtime::{Agent, AgentRegistry, EnqueueOptions, Runtime, Worker, WorkerEvent};
+/// use backstitch_store::MemoryStore;
+/// use tokio_util::sync::CancellationToken;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let policy = backstitch_providers::ScriptedPolicy::from_toml("[[reply]]\ntext = 'Mended.'")?;
+/// let agent = Agent::new("tailor").policy(policy);
+/// let store = Arc::new(MemoryStore::new());
+/// let agents = AgentRegistry::new([agent.clone()]);
+/// let runtime = Runtime::new(store.clone()).with_queue(store).with_agents(Arc::new(agents));
+/// runtime.enqueue(&agent, "Mend the coat.", EnqueueOptions::default()).await?;
+///
+/// let stop = CancellationToken::new();
+/// let rested = stop.clone();
+/// let worker = Worker::new(runtime).with_report(move |event| {
+///     if let WorkerEvent::Rested { .. } = event {
+///         rested.cancel();
+///     }
+/// });
+/// worker.run(stop).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct Worker {
+    runtime: Runtime,
+    options: WorkerOptions,
+    report: Arc<dyn Fn(WorkerEvent) + Send + Sync>,
+    /// Agents that are not known here, each reported once.
+    unknown: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl Worker {
+    /// Creates a worker of a runtime with a queue and with agents.
+    pub fn new(runtime: Runtime) -> Self {
+        Self { runtime, options: WorkerOptions::default(), report: Arc::new(|_| {}), unknown: Arc::default() }
+    }
+
+    /// Sets the options.
+    pub fn with_options(self, options: WorkerOptions) -> Self {
+        Self { options, ..self }
+    }
+
+    /// Calls a function for everything that the worker does.
+    pub fn with_report(self, report: impl Fn(WorkerEvent) + Send + Sync + 'static) -> Self {
+        Self { report: Arc::new(report), ..self }
+    }
+
+    /// Works until the token is cancelled. Then it takes nothing more, and returns once its sessions have reached an end or a pause, or
+    /// were paused after the time of [`WorkerOptions::grace`]. [`Runtime::stop`] pauses them at once.
+    pub async fn run(self, stop: CancellationToken) -> Result<()> {
+        let queue = self.runtime.queue()?.clone();
+        let mut running = JoinSet::new();
+        let (mut recovered, mut looked) = (None::<Instant>, None::<Instant>);
+        let mut names = Vec::new();
+        while !stop.is_cancelled() && !self.runtime.registry.stop.is_cancelled() {
+            while running.try_join_next().is_some() {}
+            let mut pause = self.options.poll;
+            let round = async {
+                if recovered.is_none_or(|at| at.elapsed() >= queue.recovery_interval()) {
+                    recovered = Some(Instant::now());
+                    let sessions = queue.recover().await?;
+                    if sessions > 0 {
+                        self.report(WorkerEvent::Recovered { sessions });
+                    }
+                }
+                if looked.is_none_or(|at| at.elapsed() >= LOOK_AROUND.min(self.options.poll * 5)) {
+                    looked = Some(Instant::now());
+                    names = self.known_names(&*queue).await?;
+                    self.apply_schedules(&*queue).await?;
+                }
+                let free = self.options.concurrency.max(1).saturating_sub(running.len());
+                let known: Vec<String> = {
+                    let unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+                    names.iter().filter(|name| !unknown.contains(*name)).cloned().collect()
+                };
+                if free == 0 || known.is_empty() {
+                    return Ok(Vec::new());
+                }
+                let owner = self.runtime.owner().clone();
+                queue.take(TakeRequest { owner, agents: known, limit: free }).await
+            };
+            match round.await {
+                Ok(taken) => {
+                    for taken in taken {
+                        let (worker, queue) = (self.clone(), queue.clone());
+                        running.spawn(async move { worker.work(&*queue, taken).await });
+                    }
+                }
+                Err(error @ (StoreError::ReadOnly { .. } | StoreError::Unsupported { .. })) => {
+                    return Err(error.into());
+                }
+                Err(error) => {
+                    self.report(WorkerEvent::QueueFailed { error: error.to_string() });
+                    pause *= 5;
+                }
+            }
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = self.runtime.registry.stop.cancelled() => {}
+                Some(_) = running.join_next() => {}
+                () = tokio::time::sleep(pause.mul_f64(0.5 + jitter())) => {}
+            }
+        }
+        self.drain(running).await;
+        Ok(())
+    }
+
+    /// Waits for the sessions that run, and pauses those that take too long.
+    async fn drain(&self, mut running: JoinSet<()>) {
+        let ended = async { while running.join_next().await.is_some() {} };
+        if tokio::time::timeout(self.options.grace, ended).await.is_err() {
+            self.runtime.stop(StopReason::Shutdown);
+            while running.join_next().await.is_some() {}
+        }
+    }
+
+    /// Returns the names of the agents whose sessions it takes, and reports those that wait for others.
+    async fn known_names(&self, queue: &dyn Queue) -> Result<Vec<String>, StoreError> {
+        let mut waiting: BTreeMap<String, u64> = BTreeMap::new();
+        for count in queue.counts().await? {
+            if count.state == QueueState::Ready {
+                *waiting.entry(count.agent).or_default() += count.sessions;
+            } else {
+                waiting.entry(count.agent).or_default();
+            }
+        }
+        let Some(names) = self.runtime.agents().map_or(Some(Vec::new()), |agents| agents.names()) else {
+            return Ok(waiting.into_keys().collect());
+        };
+        for (agent, ready) in waiting {
+            if ready > 0 && !names.contains(&agent) {
+                self.note_unknown(&agent);
+            }
+        }
+        Ok(names)
+    }
+
+    /// Reports an agent that is not known here, once.
+    fn note_unknown(&self, agent: &str) {
+        let is_new = self.unknown.lock().unwrap_or_else(PoisonError::into_inner).insert(agent.to_owned());
+        if is_new {
+            self.report(WorkerEvent::UnknownAgent { agent: agent.to_owned() });
+        }
+    }
+
+    /// Drives a session that was taken, and gives it back.
+    async fn work(&self, queue: &dyn Queue, taken: TakenSession) {
+        let (session, agent, attempts) = (taken.claim.session, taken.entry.agent.clone(), taken.attempts);
+        self.report(WorkerEvent::Taken { session, agent: agent.clone(), attempts });
+        let rest = if attempts > self.options.retries.retries {
+            self.give_up(session, format!("{attempts} attempts ended together with their workers"))
+        } else {
+            let options = SessionOptions { claim: Some(taken.claim.clone()), ..SessionOptions::default() };
+            match self.runtime.drive_with(session, options).await {
+                Ok(rest) => {
+                    let queued = self.queue_rest(&rest);
+                    self.report(WorkerEvent::Rested { session, rest });
+                    queued
+                }
+                Err(error) => match self.after_error(session, &agent, attempts, &error) {
+                    Some(rest) => rest,
+                    None => return self.report(WorkerEvent::Lost { session }),
+                },
+            }
+        };
+        self.release(queue, taken, rest).await;
+    }
+
+    fn queue_rest(&self, rest: &Rest) -> QueueRest {
+        match rest {
+            Rest::Idle | Rest::Finished | Rest::Failed { .. } => QueueRest::Done,
+            Rest::Until { at } => QueueRest::Wait { until: Some(*at) },
+            Rest::Signal { .. } | Rest::Person { .. } => QueueRest::Wait { until: None },
+            Rest::Stopped => QueueRest::Ready,
+        }
+    }
+
+    /// Returns what happens to a session that an error stopped. `None` if this worker has lost it.
+    fn after_error(
+        &self,
+        session: SessionId,
+        agent: &str,
+        attempts: u32,
+        error: &RuntimeError,
+    ) -> Option<QueueRest> {
+        let text = error.to_string();
+        Some(match error.code() {
+            ErrorCode::ClaimLost => return None,
+            ErrorCode::Shutdown => QueueRest::Ready,
+            ErrorCode::UnknownAgent => {
+                self.note_unknown(agent);
+                QueueRest::Ready
+            }
+            ErrorCode::SessionHeld | ErrorCode::WorkspaceHeld | ErrorCode::GuardBusy => {
+                let after = BUSY.mul_f64(0.5 + jitter());
+                QueueRest::Wait { until: Some(self.runtime.clock().now().saturating_add(after)) }
+            }
+            // A person has to look at it.
+            ErrorCode::Poisoned => QueueRest::Wait { until: None },
+            code if !may_pass(code) || attempts >= self.options.retries.retries => {
+                self.give_up(session, text)
+            }
+            _ => {
+                let after = self.options.retries.wait(attempts, None, jitter());
+                self.report(WorkerEvent::Retried { session, error: text.clone(), after });
+                QueueRest::Retry { after, reason: text }
+            }
+        })
+    }
+
+    fn give_up(&self, session: SessionId, reason: String) -> QueueRest {
+        self.report(WorkerEvent::GaveUp { session, error: reason.clone() });
+        QueueRest::Fail { reason }
+    }
+
+    /// Gives a session back. If the store does not answer for long, its claim ends with this process, or before.
+    async fn release(&self, queue: &dyn Queue, taken: TakenSession, rest: QueueRest) {
+        let session = taken.claim.session;
+        for attempt in 0..RELEASES {
+            match queue.release(taken.clone(), rest.clone()).await {
+                Ok(()) => return,
+                Err(StoreError::Fenced { .. } | StoreError::NotFound { .. }) => {
+                    return self.report(WorkerEvent::Lost { session });
+                }
+                Err(error) => {
+                    self.report(WorkerEvent::QueueFailed { error: error.to_string() });
+                    tokio::time::sleep(self.options.poll.saturating_mul(1 << attempt)).await;
+                }
+            }
+        }
+    }
+
+    fn report(&self, event: WorkerEvent) {
+        (self.report)(event);
+    }
+}
+
+debug_fields!(Worker { options });
+
+/// Whether an error may pass by itself. Others need a person, whatever the time.
+fn may_pass(code: ErrorCode) -> bool {
+    !matches!(
+        code,
+        ErrorCode::Auth
+            | ErrorCode::OutOfCredit
+            | ErrorCode::MissingKey
+            | ErrorCode::NoModel
+            | ErrorCode::Model
+            | ErrorCode::AgentFile
+            | ErrorCode::Script
+            | ErrorCode::ScriptEnded
+            | ErrorCode::InvalidRequest
+            | ErrorCode::ContextTooLong
+            | ErrorCode::UnsupportedMedia
+            | ErrorCode::UnsupportedOption
+            | ErrorCode::PromptMismatch
+            | ErrorCode::JournalInvalid
+            | ErrorCode::StoreDamaged
+            | ErrorCode::GuardedSession
+            | ErrorCode::WorkspaceGone
+            | ErrorCode::WorkspaceRefused
+    )
+}
+
+/// Returns a random number below 1.
+fn jitter() -> f64 {
+    let bytes = entropy::bytes().unwrap_or_default();
+    f64::from(u16::from_le_bytes([bytes[0], bytes[1]])) / 65_536.0
+}

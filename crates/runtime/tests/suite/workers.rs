@@ -1,0 +1,168 @@
+//! Workers in one process: what they take, how they give it back, and when they give up.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use backstitch_core::message::PolicyName;
+use backstitch_core::ports::{PolicyAnswer, QueueQuery, QueueState};
+use backstitch_core::session::BoxError;
+use backstitch_core::tool::{Tool, ToolResult};
+use backstitch_providers::ScriptedPolicy;
+use backstitch_runtime::{
+    Agent, AgentRegistry, Backoff, EnqueueOptions, FunctionPolicy, Rest, Runtime, ScheduleOptions, Worker,
+    WorkerEvent, WorkerOptions,
+};
+use backstitch_store::MemoryStore;
+use tokio_util::sync::CancellationToken;
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct NoArguments {}
+
+fn answering(name: &str) -> Agent {
+    Agent::new(name).policy(ScriptedPolicy::from_toml(&"[[reply]]\ntext = 'Mended.'\n".repeat(3)).unwrap())
+}
+
+fn runtime(agents: impl IntoIterator<Item = Agent>) -> Runtime {
+    let store = Arc::new(MemoryStore::new());
+    let agents = Arc::new(AgentRegistry::new(agents));
+    Runtime::new(store.clone()).with_queue(store).with_agents(agents)
+}
+
+fn quick() -> WorkerOptions {
+    let retries = Backoff { retries: 2, first: Duration::from_millis(1), longest: Duration::from_millis(2) };
+    WorkerOptions { poll: Duration::from_millis(10), retries, ..WorkerOptions::default() }
+}
+
+/// Runs a worker until it has reported an event, and returns all events.
+async fn work_until(
+    runtime: &Runtime,
+    is_last: impl Fn(&WorkerEvent) -> bool + Send + Sync + 'static,
+) -> Vec<WorkerEvent> {
+    let (stop, events) = (CancellationToken::new(), Arc::new(Mutex::new(Vec::new())));
+    let (reached, kept) = (stop.clone(), events.clone());
+    let worker = Worker::new(runtime.clone()).with_options(quick()).with_report(move |event| {
+        if is_last(&event) {
+            reached.cancel();
+        }
+        kept.lock().unwrap().push(event);
+    });
+    tokio::time::timeout(Duration::from_secs(60), worker.run(stop)).await.unwrap().unwrap();
+    std::mem::take(&mut *events.lock().unwrap())
+}
+
+async fn in_state(runtime: &Runtime, state: QueueState) -> usize {
+    let query = QueueQuery { state: Some(state), limit: 100, ..QueueQuery::default() };
+    runtime.queue().unwrap().queued(query).await.unwrap().sessions.len()
+}
+
+#[tokio::test]
+async fn sessions_are_driven_to_their_answers_and_leave_the_queue() {
+    let agent = answering("tailor");
+    let runtime = runtime([agent.clone()]);
+    let options = |key: &str| EnqueueOptions { key: Some(key.to_owned()), ..EnqueueOptions::default() };
+    let first = runtime.enqueue(&agent, "Mend the coat.", options("coat")).await.unwrap();
+    let again = runtime.enqueue(&agent, "Mend the coat.", options("coat")).await.unwrap();
+    assert!(first.is_new && !again.is_new);
+    assert_eq!(first.session, again.session);
+    let events = work_until(&runtime, |event| matches!(event, WorkerEvent::Rested { .. })).await;
+    assert!(events.contains(&WorkerEvent::Rested { session: first.session, rest: Rest::Finished }));
+    assert_eq!(in_state(&runtime, QueueState::Ready).await, 0);
+
+    // A follow-up is answered in the same session.
+    let runtime = Runtime::clone(&runtime);
+    runtime.enqueue_again(first.session, Some("And the sleeve."), EnqueueOptions::default()).await.unwrap();
+    let events = work_until(&runtime, |event| matches!(event, WorkerEvent::Rested { .. })).await;
+    assert!(events.contains(&WorkerEvent::Rested { session: first.session, rest: Rest::Finished }));
+}
+
+#[tokio::test]
+async fn errors_are_retried_and_then_given_up_with_their_reason() {
+    let failing = FunctionPolicy::new(PolicyName::new("broken").unwrap(), |_| async {
+        Err::<PolicyAnswer, BoxError>("no thread left".into())
+    });
+    let agent = Agent::new("tailor").policy(failing).backoff(Backoff::NEVER);
+    let runtime = runtime([agent.clone()]);
+    let session = runtime.enqueue(&agent, "Mend.", EnqueueOptions::default()).await.unwrap().session;
+    let events = work_until(&runtime, |event| matches!(event, WorkerEvent::GaveUp { .. })).await;
+    let retried = events.iter().filter(|event| matches!(event, WorkerEvent::Retried { .. })).count();
+    assert_eq!(retried, 2, "{events:?}");
+    let query = QueueQuery { session: Some(session), limit: 1, ..QueueQuery::default() };
+    let failed = runtime.queue().unwrap().queued(query).await.unwrap().sessions.remove(0);
+    assert_eq!(failed.state, QueueState::Failed);
+    assert!(failed.reason.unwrap().contains("no thread left"));
+    assert!(runtime.queue().unwrap().retry(session).await.unwrap());
+}
+
+#[tokio::test]
+async fn an_approval_wakes_a_session_that_no_worker_holds() {
+    let publish = Tool::builder("publish", "Publishes.").unwrap().needs_approval();
+    let publish = publish.handler(|_, _: NoArguments| async { Ok(ToolResult::ok("it is out")) });
+    let script = "
+        [[reply]]
+        call = [{ name = 'publish', arguments = {} }]
+        [[reply]]
+        text = 'Published.'
+    ";
+    let agent = Agent::new("editor").policy(ScriptedPolicy::from_toml(script).unwrap()).tools([publish]);
+    let runtime = runtime([agent.clone()]);
+    let session = runtime.enqueue(&agent, "Publish.", EnqueueOptions::default()).await.unwrap().session;
+    let is_rest = |event: &WorkerEvent| matches!(event, WorkerEvent::Rested { .. });
+    let events = work_until(&runtime, is_rest).await;
+    assert!(
+        matches!(events.last(), Some(WorkerEvent::Rested { rest: Rest::Person { .. }, .. })),
+        "{events:?}"
+    );
+    assert_eq!(in_state(&runtime, QueueState::Waiting).await, 1);
+    let call = runtime.waiting_calls(session).await.unwrap()[0].call;
+    runtime.approve(session, call).await.unwrap();
+    let events = work_until(&runtime, is_rest).await;
+    assert!(events.contains(&WorkerEvent::Rested { session, rest: Rest::Finished }), "{events:?}");
+}
+
+#[tokio::test]
+async fn unknown_agents_are_reported_once_and_left_alone() {
+    let (known, other) = (answering("tailor"), answering("stranger"));
+    let runtime = runtime([known.clone()]);
+    for _ in 0..2 {
+        runtime.enqueue(&other, "Hello.", EnqueueOptions::default()).await.unwrap();
+    }
+    runtime.enqueue(&known, "Mend.", EnqueueOptions::default()).await.unwrap();
+    let events = work_until(&runtime, |event| matches!(event, WorkerEvent::Rested { .. })).await;
+    let unknown = events.iter().filter(|event| matches!(event, WorkerEvent::UnknownAgent { .. })).count();
+    assert_eq!(unknown, 1, "{events:?}");
+    assert_eq!(in_state(&runtime, QueueState::Ready).await, 2);
+}
+
+#[tokio::test]
+async fn a_time_of_a_schedule_starts_one_session() {
+    let agent = answering("tailor");
+    let clock = Arc::new(backstitch_core::time::FixedClock::at("2026-05-04T12:00:30Z".parse().unwrap()));
+    let runtime = runtime([agent.clone()]).with_clock(clock.clone());
+    let added =
+        runtime.add_schedule(&agent, "Mend.", ScheduleOptions::new("daily", "*/5 * * * *")).await.unwrap();
+    assert_eq!(added.next, "2026-05-04T12:05:00Z".parse().unwrap());
+    clock.advance(Duration::from_secs(3600));
+    let started = |event: &WorkerEvent| matches!(event, WorkerEvent::Scheduled { .. });
+    let (one, other) = tokio::join!(work_until(&runtime, started), async {
+        // A second worker, which may see the schedule before or after.
+        let stop = CancellationToken::new();
+        let worker = Worker::new(runtime.clone()).with_options(quick());
+        let working = tokio::spawn(worker.run(stop.clone()));
+        tokio::time::timeout(Duration::from_secs(60), async {
+            while runtime.schedules().await.unwrap().schedules[0].last.is_none() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await
+        .unwrap();
+        stop.cancel();
+        working.await.unwrap().unwrap();
+    });
+    let _ = (one, other);
+    let sessions = runtime.store().sessions().await.unwrap();
+    assert_eq!(sessions.len(), 1);
+    let schedule = runtime.schedules().await.unwrap().schedules.remove(0);
+    assert_eq!((schedule.last, schedule.next), (Some(sessions[0]), "2026-05-04T13:05:00Z".parse().unwrap()));
+    assert!(runtime.remove_schedule("daily").await.unwrap());
+    assert!(!runtime.remove_schedule("daily").await.unwrap());
+}
