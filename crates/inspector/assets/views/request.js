@@ -87,13 +87,13 @@ export async function request(main, { parts, signal, go, title }) {
   const failures = mine.filter((row) => row.kind === "request_failed");
   const charged = end && page.lines.find((row) => row.kind === "budget_charged" && row.position > end.position && row.position <= end.position + 3);
   const usage = { ...end?.data.usage, money_micros: charged?.data.amounts.money_micros };
-  const form = (name, each) => h("tr", h("th", { scope: "row" }, name), h("td", h("code.digest", each.digest ?? "–")), h("td.num", bytes(each.length)), h("td", each.renderer ?? "–"));
+  const form = (name, each) => h("tr", h("th", { scope: "row" }, name), h("td", { "data-label": "Digest" }, h("code.digest", each.digest ?? "–")), h("td.num", { "data-label": "Length" }, bytes(each.length)), h("td", { "data-label": "Renderer" }, each.renderer ?? "–"));
   show(main, h("div.pad", h("p", h("a", { href: `#/session/${id}?tab=requests` }, `← session ${short(id)}`)),
     h("h1", `Request of turn ${report.turn}`, " ", h(`span.tag.${report.agrees ? "completed" : "failed"}`, report.agrees ? "as recorded" : "differs")),
     h("p.facts", `${visible(report.provider)} ${visible(report.model)}`, start ? ` · ${moment(start.at)} · took ${end ? duration(Date.parse(end.at) - Date.parse(start.at)) : "–"} · ${end?.data.finish ?? "no end is recorded"}` : ""),
     h("div.tiles", Object.entries({ "Tokens in": usage.input_tokens, "Read from the cache": usage.cache_read_tokens, "Written to the cache": usage.cache_write_tokens, "Tokens out": usage.output_tokens, Reasoning: usage.reasoning_tokens })
       .filter(([name, count]) => count || /^Tokens/.test(name)).map(([name, count]) => h("div.tile", h("span.quiet", name), h("strong", number(count)))), h("div.tile", h("span.quiet", "Money"), h("strong", money(usage.money_micros)))),
-    h("p", visible(report.verdict), report.redacted ? " Records that it depends on were redacted since." : ""),
+    h("p", visible(report.verdict.slice(0, 1).toUpperCase() + report.verdict.slice(1)), ".", report.redacted ? " Records that it depends on were redacted since." : ""),
     h("div.scroll", { tabindex: "0", role: "region", "aria-label": "Digests" }, h("table.list", h("thead", h("tr", ["", "Digest", "Length", "Renderer"].map((name) => h(name === "Length" ? "th.num" : "th", { scope: "col" }, name || "Form")))), h("tbody", form("sent", report.recorded), form("rendered now", report.rendered)))),
     report.request ? leftOut(id, position, report.request, signal) : null,
     failures.length ? h("section", h("h2", "Failed attempts"), h("ul", failures.map((each) => h("li", `${moment(each.at)} ${visible(each.data.kind)}: ${visible(each.data.message ?? "")}`)))) : null,

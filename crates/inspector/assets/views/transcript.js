@@ -3,7 +3,7 @@
 
 import { h, show, button } from "../lib/dom.js";
 import { blob, get } from "../lib/api.js";
-import { bytes, moment, number, visible } from "../lib/format.js";
+import { bytes, line, moment, number, visible } from "../lib/format.js";
 import { text, value } from "../lib/text.js";
 
 // Only these are shown, and only if their bytes say so; whatever a model or tool names its media.
@@ -40,8 +40,9 @@ export function message(row, id) {
   const head = (who, more) => h("p.who", h("strong", who), " ", more, h("span.quiet", ` ${moment(inner.created_at)} · turn ${inner.turn} · `),
     h("a.quiet", { href: `#/session/${row.session ?? id}?at=${row.position + 1}` }, `record ${row.position}`), inner.state === "interrupted" ? h("span.tag.paused", "interrupted") : null);
   if (content.kind === "option_call") {
+    const given = content.arguments?.object ?? content.arguments;
     return h("article.message.call", head("call", h("a", { href: `#/session/${row.session ?? id}/call/${content.invocation_id}` }, h("code", visible(content.option_name)))),
-      h("details", h("summary", "Arguments"), value(content.arguments?.object ?? content.arguments, "Arguments")));
+      h("details", h("summary", h("code", line(JSON.stringify(given ?? null), 110))), value(given, "Arguments")));
   }
   if (content.kind === "option_result") {
     const result = content.result;

@@ -42,6 +42,10 @@ const FAULTS = `(() => {
     if (!element.checkVisibility() || element.closest(".hidden, .virtual-row")) continue;
     if (element.clientWidth && element.scrollWidth > element.clientWidth + 1 && getComputedStyle(element).textOverflow !== "ellipsis" && getComputedStyle(element).overflowX !== "visible") faults.push(name(element) + " is cut");
   }
+  for (const element of root.querySelectorAll("p, h1, h2, h3, li, figcaption, summary, label")) {
+    if (!element.checkVisibility() || element.closest(".hidden, .scroll, .virtual-row, pre, .diff, #notices") || getComputedStyle(element).overflowX !== "visible") continue;
+    if (element.scrollWidth > element.clientWidth + 1 && element.clientWidth > 1) faults.push(name(element) + " sticks out");
+  }
   return [...new Set(faults)].slice(0, 5);
 })()`;
 
