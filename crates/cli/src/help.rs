@@ -12,7 +12,8 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Work", &["quickstart", "chat", "run", "resume", "ask"]),
     ("Look", &["ls", "log", "show", "diff", "blame", "cat", "request", "stats", "query"]),
     ("Go back", &["rewind", "undo", "redo", "restore", "fork", "apply"]),
-        ("Steer", &["inbox", "approve", "deny", "resolve", "send", "compact", "pause", "cancel", "name", "tag"]), "name"]), ("Workers", &["enqueue", "worker", "queue", "schedule", "signal"]),
+    ("Steer", &["inbox", "approve", "deny", "resolve", "send", "compact", "pause", "cancel", "name", "tag"]),
+    ("Workers", &["enqueue", "worker", "queue", "schedule", "signal"]),
     ("Store", &["export", "import", "copy", "backup", "verify", "salvage", "size", "gc", "redact", "rm"]),
     ("Other programs", &["serve", "ui", "guard", "acp", "mcp", "lisp"]),
     (
