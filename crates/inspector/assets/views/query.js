@@ -17,7 +17,7 @@ export async function query(main, { query: address, signal, title }) {
     try {
       const page = await get("/query", { sql: field.value, limit: 1000 }, signal);
       show(result, h("p.quiet", { role: "status" }, plural(page.rows.length, "row"), page.is_cut ? ", cut: there are more" : ""),
-        h("div.scroll", { tabindex: "0", role: "region", "aria-label": "Result" }, h("table.list", h("thead", h("tr", page.columns.map((name) => h("th", { scope: "col" }, visible(name))))),
+        h("div.scroll", { tabindex: "0", role: "region", "aria-label": "Result" }, h("table.list", h("thead", h("tr", page.columns.map((name, index) => h(typeof page.rows[0]?.[index] === "number" ? "th.num" : "th", { scope: "col" }, visible(name))))),
           h("tbody", page.rows.map((row) => h("tr", row.map((cell) => h(typeof cell === "number" ? "td.num" : "td", cell === null ? h("span.quiet", "null") : visible(String(cell).slice(0, 2000))))))))));
     } catch (error) { if (!signal.aborted) show(result, h("p.error", { role: "alert" }, error.message)); }
   };

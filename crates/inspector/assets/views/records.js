@@ -88,7 +88,7 @@ function drawLanes(row, lanes) {
 }
 
 function link(row, model) {
-  const id = row.data.call_id;
+  const id = row.data.call_id ?? row.data.message?.content?.invocation_id;
   if (id) return `#/session/${model.id}/call/${id}`;
   if (row.kind === "request_started") return `#/session/${model.id}/request/${row.position}`;
   return null;

@@ -23,6 +23,7 @@ export async function sessions(main, { query, signal, server, go, title }) {
     .map(([value, text]) => h("option", { value, selected: value === filter.origin }, text)));
   const waiting = h("section.waiting", { "aria-label": "Waiting for a person" });
   const body = h("tbody");
+  const table = h("table.list", h("thead", h("tr", ["Status", "Mission", "Agent", "Directory", "Turns", "Money", "Outcome", "Changed"].map((name) => h(["Turns", "Money", "Changed"].includes(name) ? "th.num" : "th", { scope: "col" }, name)))), body);
   const more = button("Older sessions", () => load(false));
   const count = h("p.quiet.count", { role: "status" });
 
@@ -39,7 +40,8 @@ export async function sessions(main, { query, signal, server, go, title }) {
       h("td", { "data-label": "Outcome" }, row.outcome ?? "–"),
       h("td.num", { "data-label": "Changed", title: row.updated_at }, ago(row.updated_at)))));
     more.hidden = !next;
-    show(count, rows.length ? `${plural(rows.length, "session")}${next ? " shown, there are older ones" : ""}` : "No sessions here. Start one with `backstitch run \"…\"`.");
+    table.hidden = !rows.length;
+    show(count, rows.length ? `${plural(rows.length, "session")}${next ? " shown, there are older ones" : ""}` : Object.values(filter).some(Boolean) ? "No sessions here fit the search and the filters." : "No sessions here yet. Start one with `backstitch run \"…\"`.");
   };
 
   const parameters = () => ({ search: filter.search, status: filter.status, origin: filter.origin || null });
@@ -85,7 +87,7 @@ export async function sessions(main, { query, signal, server, go, title }) {
       h("label.hidden", { for: "origin" }, "Origin"), origin,
       server.write && button("New session", () => start(server, go), { class: "primary" })),
     broken, count,
-    h("div.scroll", { tabindex: "0", role: "region", "aria-label": "Table of sessions" }, h("table.list", h("thead", h("tr", ["Status", "Mission", "Agent", "Directory", "Turns", "Money", "Outcome", "Changed"].map((name) => h("th", { scope: "col" }, name)))), body)),
+    h("div.scroll", { tabindex: "0", role: "region", "aria-label": "Table of sessions" }, table),
     more));
   const move = (step) => {
     active = Math.max(0, Math.min(rows.length - 1, active + step));

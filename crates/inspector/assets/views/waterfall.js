@@ -73,9 +73,13 @@ function picture(rows, { width, count, at, id, go, isLast }) {
     const words = `${span.kind === "pause" ? "wait for a person" : span.kind} ${visible(span.name ?? "")}, ${span.end ? duration(span.b - span.a) : isLast ? "open" : "continues"}${span.failed ? ", failed" : ""}`;
     return svg("g", { tabindex: "0", role: "link", "aria-label": words, onclick: () => open(span), onkeydown: (event) => { if (event.key === "Enter") open(span); } },
       svg("title", {}, words),
-      svg("rect", { x: left, y: TOP + lane(span) * LANE, width: Math.max(3, right - left), height: 18, rx: 3, class: `bar ${span.failed ? "failed" : ["model", "person"][span.lane] ?? "tool"}` }),
-      right - left > 46 ? svg("text", { x: left + 5, y: TOP + 13 + lane(span) * LANE, class: "bar-name", "aria-hidden": "true" }, line(String(span.name ?? span.kind).split("/").at(-1), Math.floor((right - left - 8) / 7))) : null);
+      svg("rect", { x: left, y: TOP + lane(span) * LANE, width: Math.max(3, right - left), height: 18, rx: 3, class: `bar ${span.failed ? "failed" : ["model", "person"][span.lane] ?? "tool"}` }));
   });
+  // Names are not a part of the links, which have whole ones.
+  const labels = svg("g", { "aria-hidden": "true" }, spans.map((span) => {
+    const [left, right] = [x(span.a), span.end ? x(span.b) : width];
+    return right - left > 46 ? svg("text", { x: left + 5, y: TOP + 13 + lane(span) * LANE, class: "bar-name" }, line(String(span.name ?? span.kind).split("/").at(-1), Math.floor((right - left - 8) / 7))) : null;
+  }));
   const retries = rows.filter((row) => row.kind === "request_failed").map((row) => svg("g", {}, svg("title", {}, visible(row.text)), svg("path", { d: `M ${x(Date.parse(row.at)) - 4} ${TOP - 4} h 8 l -4 7 z`, class: "retry" })));
   const marks = rows.filter((row) => ["rewound", "session_stopped", "evaluation_started"].includes(row.kind)).map((row) => svg("g", {},
     svg("title", {}, `${row.kind.replaceAll("_", " ")} at ${clock(row.at)}`), svg("line", { x1: x(Date.parse(row.at)), x2: x(Date.parse(row.at)), y1: TOP - 6, y2: height, class: `mark ${row.kind}` })));
@@ -84,7 +88,7 @@ function picture(rows, { width, count, at, id, go, isLast }) {
     svg("line", { x1: .5, x2: .5, y1: 0, y2: height, class: "lane" }), svg("text", { x: 6, y: 13, class: "axis" }, `${clock(begin)} · ${rows[0].position}`),
     width > 420 ? svg("text", { x: width - 8, y: 13, class: "axis", "text-anchor": "end" }, duration(last - begin)) : null,
     gaps.map(([a, b]) => svg("g", {}, svg("title", {}, `nobody drove it for ${duration(b - a)}`), svg("rect", { x: x(a), y: TOP - 4, width: GAP, height: height - TOP + 4, class: "gap" }), svg("text", { x: x(a) + GAP / 2, y: height - 6, class: "axis", "text-anchor": "middle" }, duration(b - a).split(" ").slice(0, 2).join(" ")))),
-    marks, bars, retries, chosen ? svg("line", { x1: x(Date.parse(chosen.at)), x2: x(Date.parse(chosen.at)), y1: 0, y2: height, class: "chosen" }) : null);
+    marks, bars, labels, retries, chosen ? svg("line", { x1: x(Date.parse(chosen.at)), x2: x(Date.parse(chosen.at)), y1: 0, y2: height, class: "chosen" }) : null);
 }
 
 export async function waterfall(pane, { id, at, head, signal, go, live }) {
