@@ -21,6 +21,7 @@ use backstitch_core::message::{Large, PolicyName};
 use backstitch_core::rng::Seed;
 use backstitch_core::session::{SlicePolicy, StoredChange, StoredOp, StoredSlice};
 use backstitch_core::time::Timestamp;
+use backstitch_core::tool::Wait;
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -466,23 +467,27 @@ fn subject() -> impl Strategy<Value = ApprovalSubject> {
 
 fn paused() -> impl Strategy<Value = SessionPaused> {
     use PauseReason::{Approval, Asked, Budget, EffectUnknown, Files, Poisoned};
-    let reason = select(vec![Approval, EffectUnknown, Budget, Asked, Files, Poisoned]);
+    let reason = select(vec![Approval, EffectUnknown, Budget, Asked, Files, PauseReason::Wait, Poisoned]);
+    let wait = prop_oneof![time().prop_map(Wait::until), text().prop_map(Wait::signal)];
     let point =
         (uuid(), position()).prop_map(|(session, position)| Point { session: session.into(), position });
     let calls = (option::of(call_id()), option::of(call_id()));
-    let about = (any::<bool>(), option::of(subject()), vec(text(), 0..3));
+    let about = (any::<bool>(), option::of(subject()), vec(text(), 0..3), option::of(wait));
     (reason, calls, option::of(text()), option::of(point), about, extra()).prop_map(
-        |(reason, (call_id, repeats), detail, offer, (files_changed, subject, files), extra)| SessionPaused {
-            reason,
-            call_id,
-            detail,
-            offer,
-            repeats,
-            session: None,
-            files_changed,
-            subject,
-            files,
-            extra,
+        |(reason, (call_id, repeats), detail, offer, (files_changed, subject, files, wait), extra)| {
+            SessionPaused {
+                reason,
+                call_id,
+                detail,
+                offer,
+                repeats,
+                session: None,
+                files_changed,
+                subject,
+                files,
+                wait,
+                extra,
+            }
         },
     )
 }

@@ -213,7 +213,7 @@ impl Lease {
 
     /// The worker, if there is one.
     pub(super) fn current(&self) -> Option<Uuid> {
-        *lock(&self.current)
+        lock(&self.current).map(|current| current.worker)
     }
 
     /// Forgets a worker whose lease is over. The next claim registers another one.

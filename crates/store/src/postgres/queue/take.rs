@@ -2,7 +2,7 @@
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::InboxId;
-use backstitch_core::ports::{FenceToken, SessionClaim, StoreError, TakeRequest, TakenSession};
+use backstitch_core::ports::{SessionClaim, StoreError, TakeRequest, TakenSession};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
