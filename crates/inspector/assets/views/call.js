@@ -23,8 +23,8 @@ export async function call(main, { parts, signal, go, title }) {
   title(`${report.name} ${report.status}`);
   const roots = await rootsOf(report.session ?? id, report, signal);
   const attempts = h("table.list", h("thead", h("tr", ["Attempt", "Record", "Started", "Ended", "Outcome", "Took", "Rescue"].map((each) => h(["Attempt", "Took"].includes(each) ? "th.num" : "th", { scope: "col" }, each)))),
-    h("tbody", report.attempts.map((attempt) => h(`tr${attempt.visible ? "" : ".gone"}`, h("td.num", attempt.attempt), h("td", h("a", { href: `#/session/${id}?at=${attempt.position + 1}` }, attempt.position)), h("td", moment(attempt.started_at)), h("td", moment(attempt.finished_at)),
-      h("td", attempt.outcome ?? "not recorded"), h("td.num", attempt.elapsed_micros === null ? "–" : duration(attempt.elapsed_micros / 1000)), h("td", attempt.rescue ? h("a", { href: `#/session/${id}?at=rescue:${attempt.position}&tab=files` }, "files as it left them") : "–")))));
+    h("tbody", report.attempts.map((attempt) => h(`tr${attempt.visible ? "" : ".gone"}`, h("td.num", { "data-label": "Attempt" }, attempt.attempt), h("td", { "data-label": "Record" }, h("a", { href: `#/session/${id}?at=${attempt.position + 1}` }, attempt.position)), h("td", { "data-label": "Started" }, moment(attempt.started_at)), h("td", { "data-label": "Ended" }, moment(attempt.finished_at)),
+      h("td", { "data-label": "Outcome" }, attempt.outcome ?? "not recorded"), h("td.num", { "data-label": "Took" }, attempt.elapsed_micros === null ? "–" : duration(attempt.elapsed_micros / 1000)), h("td", { "data-label": "Rescue" }, attempt.rescue ? h("a", { href: `#/session/${id}?at=rescue:${attempt.position}&tab=files` }, "files as it left them") : "–")))));
   const equal = JSON.stringify(roots?.before) === JSON.stringify(roots?.after ?? roots?.before);
   const proof = roots?.before ? h("section", h("h2", report.rolled_back ? "Proof of the rollback" : "Files before and after"),
     h("table.roots", h("tbody", h("tr", h("th", { scope: "row" }, "before"), h("td", tree(roots.before))), h("tr", h("th", { scope: "row" }, "after"), h("td", tree(roots.after ?? roots.before))))),

@@ -42,7 +42,7 @@ function table(title, rows, key) {
   const used = columns.filter(([name]) => rows.some((row) => row[name]));
   if (!rows.length) return null;
   return h("section", h("h2", title), h("div.scroll", { tabindex: "0", role: "region", "aria-label": title }, h("table.list", h("thead", h("tr", h("th", { scope: "col" }, key[0].toUpperCase() + key.slice(1)), used.map(([, label]) => h("th.num", { scope: "col" }, label)))),
-    h("tbody", rows.map((row) => h("tr", h("th", { scope: "row" }, visible(row[key] || "(none)")), used.map(([name, , format]) => h(`td.num${name.startsWith("fail") && row[name] ? ".bad" : ""}`, format(row[name])))))))));
+    h("tbody", rows.map((row) => h("tr", h("th", { scope: "row" }, visible(row[key] || "(none)")), used.map(([name, label, format]) => h(`td.num${name.startsWith("fail") && row[name] ? ".bad" : ""}`, { "data-label": label }, format(row[name])))))))));
 }
 
 const attempt = (sql, signal) => get("/query", { sql, limit: 50 }, signal).catch(() => null);
@@ -74,7 +74,7 @@ export async function overview(main, { query, signal, title, go }) {
     h("div.plots", plot(daily, "money_micros", "Money by day", money), plot(daily, "requests", "Requests by day", number), plot(daily, "calls", "Calls by day", number), plot(daily, "failed_calls", "Failed calls by day", number)),
     limited.length ? h("section", h("h2", "Budgets of the latest evaluations"), h("div.budgets", limited.map((each) => h("article.budget", h("h3", h("a", { href: `#/session/${each.session}` }, line(each.mission, 80) || short(each.session))), gauges(each))))) : null,
     table("Models", report.models ?? [], "model"), table("Tools", report.tools ?? [], "tool"), table("Agents", report.agents ?? [], "agent"),
-    tagRows.length ? h("section", h("h2", "Tags"), h("div.scroll", { tabindex: "0", role: "region", "aria-label": "Tags" }, h("table.list", h("thead", h("tr", ["Tag", "Sessions", "Money"].map((name, index) => h(index ? "th.num" : "th", { scope: "col" }, name)))), h("tbody", tagRows.map((row) => h("tr", h("th", { scope: "row" }, visible(row.tag)), h("td.num", number(row.sessions)), h("td.num", money(row.money)))))))) : null,
+    tagRows.length ? h("section", h("h2", "Tags"), h("div.scroll", { tabindex: "0", role: "region", "aria-label": "Tags" }, h("table.list", h("thead", h("tr", ["Tag", "Sessions", "Money"].map((name, index) => h(index ? "th.num" : "th", { scope: "col" }, name)))), h("tbody", tagRows.map((row) => h("tr", h("th", { scope: "row" }, visible(row.tag)), h("td.num", { "data-label": "Sessions" }, number(row.sessions)), h("td.num", { "data-label": "Money" }, money(row.money)))))))) : null,
     slowRows.length ? h("section", h("h2", "Slowest calls"), h("ul.plain", slowRows.map((row) => h("li", h("a", { href: `#/session/${row.session}/call/${row.call}` }, h("code", visible(row.tool))), h("span.quiet", ` ${duration(row.millis)} · session ${short(row.session)}`))))) : null,
     loopRows.length ? h("section", h("h2", "Loops: the same call again and again"), h("ul.plain", loopRows.map((row) => h("li", h("a", { href: `#/session/${row.session}` }, `session ${short(row.session)}`), " ", h("code", visible(row.tool)), ` ${row.times} times with `, h("code", line(row.arguments, 100)))))) : null));
 }

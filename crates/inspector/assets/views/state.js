@@ -52,7 +52,7 @@ export async function state(pane, { id, at, point, signal }) {
     const blocks = report.slices.map(({ name, removed, added }) => h("section", h("h3", h("code", visible(name)), h("span.quiet", ` ${number(removed.length)} gone, ${number(added.length)} new`)),
       h("div.diff", { tabindex: "0", role: "region", "aria-label": `Diff of ${visible(name)}` }, removed.map((each) => h("div.removed", `- ${visible(json(each)).slice(0, 4000)}`)),
         added.map(({ item, writer: by }) => h("div.added", `+ ${visible(json(item)).slice(0, 4000)}`, h("span.by", " written by ", writer(by, id)))))));
-    show(content, h("p", `From ${visible(other.value)} to ${at ?? "the newest record"}: ${plural(report.slices.length, "slice")} differ.`, report.is_cut ? " There are more items than are shown: choose nearer points." : ""), blocks);
+    show(content, h("p", `From ${visible(other.value)} to ${at ?? "the newest record"}: ${plural(report.slices.length, "slice")} ${report.slices.length === 1 ? "differs" : "differ"}.`, report.is_cut ? " There are more items than are shown: choose nearer points." : ""), blocks);
   };
   const failing = (action) => action().catch((error) => { if (!signal.aborted) show(content, h("p.error", { role: "alert" }, error.message)); });
   show(pane, h("h2", at === null ? "State" : `State at point ${at}`),
