@@ -10,12 +10,16 @@ const MOST = 1000;
 
 const key = (item) => JSON.stringify(item);
 
-/** A link to the record that wrote something, and to its call. */
+/** Links to the record that wrote something, and to its call. */
 function writer(by, id) {
-  if (!by) return h("span.quiet", "not known");
+  if (!by) return h("span.quiet", "no call");
   const session = by.session ?? id;
-  return [h("a", { href: `#/session/${session}?at=${Number(by.position) + 1}&tab=state` }, `record ${by.position}`), by.call ? [" · ", h("a", { href: `#/session/${session}/call/${by.call}` }, h("code", visible(by.tool ?? by.name ?? "call")))] : null];
+  return [by.position === undefined ? null : [h("a", { href: `#/session/${session}?at=${Number(by.position) + 1}&tab=state` }, `record ${by.position}`), " · "],
+    by.call ? h("a", { href: `#/session/${session}/call/${by.call}` }, h("code", visible(by.tool ?? "call"))) : h("span.quiet", "no call")];
 }
+
+/** Items of logs name their calls themselves. */
+const own = (item) => (typeof item?.call_id === "string" ? { call: item.call_id, tool: item.name } : null);
 
 export async function state(pane, { id, at, point, signal }) {
   const page = await get(`/sessions/${id}/state`, { at: point() }, signal);
@@ -30,13 +34,13 @@ export async function state(pane, { id, at, point, signal }) {
     press(slice);
     const load = (from, limit) => get(`/sessions/${id}/state`, { at: point(), slice, from, limit }, signal);
     const [first, by] = await Promise.all([load(0, 200), written]);
-    const rowsOf = (part) => part.items.map((item) => ({ item, by: by.get(slice)?.get(key(item)) ?? null }));
+    const rowsOf = (part) => part.items.map((item) => ({ item, by: by.get(slice)?.get(key(item)) ?? own(item) }));
     const chosen = h("div");
     const choose = (row, index) => row && show(chosen, h("h4", `Item ${index + 1}`), h("p", "Last written by ", writer(row.by, id), "."), value(row.item, `Item ${index + 1} of ${visible(slice)}`));
     const list = new VirtualList({
       label: `Items of ${visible(slice)}`, height: 28,
       load: async (from, limit) => rowsOf(from === 0 && first.items.length === Math.min(limit, count) ? first : await load(from, limit)),
-      draw: (row, index) => h("div.record.item", h("span.position", String(index + 1)), h("span.words", h("code", line(JSON.stringify(row.item), 200))), row.by ? h("span.quiet.num", `record ${row.by.position}`) : null),
+      draw: (row, index) => h("div.record.item", h("span.position", String(index + 1)), h("span.words", h("code", line(JSON.stringify(row.item), 200))), row.by ? h("span.quiet.num", row.by.tool ? visible(row.by.tool) : `record ${row.by.position}`) : null),
       select: choose,
     });
     list.element.style.height = `${Math.min(10, count) * 28 + 2}px`;
