@@ -1,16 +1,21 @@
-//! The in-memory store fulfils the guarantees of both ports.
+//! The in-memory store fulfils the guarantees of all ports.
 
 use backstitch_core::ports::{BundleError, StoreError};
 use backstitch_store::MemoryStore;
 use backstitch_testkit::sample;
 
 use crate::conformance::admin::{store_admin_conformance, unsupported_operations};
+use crate::conformance::queue::queue_conformance;
 use crate::conformance::store_conformance;
 
 store_conformance!(MemoryStore::new);
 
 mod admin {
     super::store_admin_conformance!(super::MemoryStore::new);
+}
+
+mod queue {
+    super::queue_conformance!(super::MemoryStore::new);
 }
 
 #[test]

@@ -26,6 +26,7 @@ mod inbox;
 mod index;
 mod object;
 mod query;
+pub(crate) mod queue;
 mod read;
 mod redact;
 mod remove;

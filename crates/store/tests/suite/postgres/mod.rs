@@ -1,4 +1,4 @@
-//! The store in PostgreSQL fulfils the guarantees of both ports, directly and through a pooler, and its own.
+//! The store in PostgreSQL fulfils the guarantees of all ports, directly and through a pooler, and its own.
 
 mod address;
 mod claims;
@@ -8,6 +8,7 @@ mod lost_answers;
 mod moving;
 mod objects;
 mod opening;
+mod queue;
 mod redaction;
 mod select;
 mod support;
@@ -31,6 +32,10 @@ mod admin {
         let (Some(one), Some(two)) = (Temporary::new(), Temporary::new()) else { return };
         assert_eq!(unsupported_operations(&one, &two), ["backup"]);
     }
+}
+
+mod pooled_queue {
+    crate::conformance::queue::queue_conformance!(optional super::support::Temporary::pooled);
 }
 
 mod pooled_admin {

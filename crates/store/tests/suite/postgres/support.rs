@@ -4,12 +4,13 @@ use std::ops::Deref;
 use std::path::Path;
 use std::time::Duration;
 
-use backstitch_core::ports::{OpenBundle, Store, StoreAdmin};
+use backstitch_core::ports::{OpenBundle, Queue, Store, StoreAdmin};
 use backstitch_store::{Bundle, PostgresAddress, PostgresOptions, PostgresStore};
 use backstitch_testkit::postgres::{self, TestServer, schema_of};
 
 use crate::conformance::HasStore;
 use crate::conformance::admin::HasAdmin;
+use crate::conformance::queue::HasQueue;
 
 /// A store in a new schema.
 pub(crate) struct Temporary {
@@ -73,6 +74,12 @@ impl Deref for Temporary {
 
 impl HasStore for Temporary {
     fn store(&self) -> &dyn Store {
+        &self.store
+    }
+}
+
+impl HasQueue for Temporary {
+    fn queue(&self) -> &dyn Queue {
         &self.store
     }
 }

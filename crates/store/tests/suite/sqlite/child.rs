@@ -43,6 +43,7 @@ fn a_child_does_what_it_is_told() {
         "import" => super::bundle::kills::import(&mut task),
         "create" => super::creation::create(&mut task),
         "hold" => super::claims::hold(&mut task),
+        "take" => super::queue::take(&mut task),
         "limited" => super::full::limited(&mut task),
         "unprivileged" => super::opening::unprivileged(&mut task),
         "hammer" => super::hammer::strike(&mut task),

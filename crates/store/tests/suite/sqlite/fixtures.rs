@@ -6,9 +6,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use backstitch_core::journal::Position;
+use backstitch_core::journal::{Position, QueueEntry};
 use backstitch_core::object::Object;
-use backstitch_core::ports::{ClaimMode, GcMode, Retention, Store as _, StoreError};
+use backstitch_core::ports::{ClaimMode, GcMode, Queue as _, Retention, Store as _, StoreError};
 use backstitch_core::view::JournalView;
 use backstitch_store::SqliteStore;
 use backstitch_testkit::{block_on, sample};
@@ -19,7 +19,7 @@ use super::agent::Agent;
 use super::support::{Writer, claim, notes, read, write};
 
 /// Number of the newest version.
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
@@ -33,6 +33,7 @@ const FIXTURES: &[(&str, usize, &str)] = &[
     ("store-v4.db", 4, "51533b03223d0729"),
     ("store-v5.db", 4, "a539f055770f0c29"),
     ("store-v6.db", 4, "4a05dc065a802a72"),
+    ("store-v7.db", 4, "4a05dc065a802a72"),
 ];
 
 #[test]
@@ -56,6 +57,7 @@ fn make_a_fixture() {
     block_on(store.save_snapshot(session, fence, Position::new(2), b"a snapshot".to_vec())).unwrap();
     block_on(store.release(agent.claim)).unwrap();
     block_on(store.release(writer.claim)).unwrap();
+    block_on(store.enqueue(session, QueueEntry::new("tailor").with_key("once"))).unwrap();
     drop(store);
     let locks = format!("{}-locks", FIXTURES.last().unwrap().0);
     fs::remove_dir_all(path.with_file_name(locks)).unwrap();
@@ -127,6 +129,11 @@ fn stores_of_all_versions_are_read() {
             ..6 => assert_eq!((found.certain, found.possible), (Vec::new(), ids.clone()), "{name}"),
             _ => assert_eq!((found.certain, found.possible), (vec![ids[0]], Vec::new()), "{name}"),
         }
+        // Version 7 has a queue.
+        let keyed = block_on(store.keyed("once")).unwrap();
+        assert_eq!(keyed, (written_by >= 7).then_some(session), "{name}");
+        assert_eq!(block_on(store.counts()).unwrap().len(), usize::from(written_by >= 7), "{name}");
+        block_on(store.enqueue(session, QueueEntry::new("cutter"))).unwrap();
         let pruned = Agent::tree_of(&[("file", "0"), ("same", "the same")]);
         let error = block_on(store.object(pruned)).unwrap_err();
         assert!(matches!(error, StoreError::Pruned { .. }), "{error:?}");

@@ -15,6 +15,7 @@ mod group;
 mod hammer;
 mod marks;
 mod opening;
+mod queue;
 mod redaction;
 mod remains;
 mod removal;

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, Position, Record, RecordBody};
-use backstitch_core::ports::{ClaimMode, OpenBundle, Owner, SessionClaim, Store, StoreAdmin, StoreError};
+use backstitch_core::ports::{
+    ClaimMode, OpenBundle, Owner, Queue, SessionClaim, Store, StoreAdmin, StoreError,
+};
 use backstitch_store::{Bundle, SqliteOptions, SqliteStore};
 use backstitch_testkit::block_on;
 use backstitch_testkit::sample::{self, Journal};
@@ -13,6 +15,7 @@ use tempfile::TempDir;
 
 use crate::conformance::HasStore;
 use crate::conformance::admin::HasAdmin;
+use crate::conformance::queue::HasQueue;
 
 /// A store in a directory that is removed with it.
 pub(crate) struct Temporary {
@@ -49,6 +52,12 @@ impl Deref for Temporary {
 
 impl HasStore for Temporary {
     fn store(&self) -> &dyn Store {
+        &self.store
+    }
+}
+
+impl HasQueue for Temporary {
+    fn queue(&self) -> &dyn Queue {
         &self.store
     }
 }

@@ -1,0 +1,166 @@
+//! The queue in PostgreSQL: leases, and the ends of processes, tell which workers live.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use backstitch_core::journal::{Position, QueueEntry};
+use backstitch_core::ports::{
+    Owner, Queue, QueueRest, SessionClaim, Store, StoreError, TakeRequest, TakenSession,
+};
+use backstitch_store::PostgresStore;
+use backstitch_testkit::{block_on, sample};
+use tempfile::TempDir;
+
+use super::support::{Temporary, options, parsed};
+use crate::sqlite::support::Writer;
+
+crate::conformance::queue::queue_conformance!(optional Temporary::new);
+
+const ADDRESS: &str = "BACKSTITCH_STORE_TEST_QUEUE";
+const REPORT: &str = "BACKSTITCH_STORE_TEST_REPORT";
+
+fn enqueue(store: &PostgresStore, seed: u64) {
+    let writer = Writer::create(store, sample::session(seed));
+    let session = writer.session();
+    block_on(store.release(writer.claim)).unwrap();
+    block_on(store.enqueue(session, QueueEntry::new("tailor"))).unwrap();
+}
+
+fn take(store: &PostgresStore, limit: usize) -> Vec<TakenSession> {
+    let request = TakeRequest { owner: Owner::new("worker"), agents: vec!["tailor".into()], limit };
+    block_on(store.take(request)).unwrap()
+}
+
+fn append(store: &PostgresStore, claim: &SessionClaim) -> Result<Position, StoreError> {
+    block_on(store.append(claim.session, Position::new(1), claim.fence, sample::notes(["on"])))
+}
+
+/// Takes two sessions, and holds them until it is killed.
+#[test]
+fn a_child_takes_until_it_is_killed() {
+    let (Ok(address), Some(report)) = (std::env::var(ADDRESS), std::env::var_os(REPORT)) else { return };
+    let store = PostgresStore::open_with(&parsed(&address), options()).unwrap();
+    std::fs::write(report, take(&store, 2).len().to_string()).unwrap();
+    std::thread::sleep(Duration::from_secs(600));
+}
+
+#[test]
+fn sessions_of_a_killed_worker_are_ready_again() {
+    let Some(store) = Temporary::new() else { return };
+    (1..=3).for_each(|seed| enqueue(&store, seed));
+    let place = TempDir::new().unwrap();
+    let report = place.path().join("report");
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "postgres::queue::a_child_takes_until_it_is_killed", "--nocapture"])
+        .env(ADDRESS, &store.address)
+        .env(REPORT, &report)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut waited = 0;
+    while std::fs::read_to_string(&report).unwrap_or_default() != "2" {
+        std::thread::sleep(Duration::from_millis(5));
+        waited += 1;
+        assert!(waited < 12_000, "the child does not take: {:?}", child.try_wait());
+    }
+    assert_eq!(block_on(store.recover()).unwrap(), 0);
+    assert_eq!(take(&store, 5).len(), 1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // Its lease lasts, but its process is gone.
+    assert_eq!(block_on(store.recover()).unwrap(), 2);
+    let taken = take(&store, 5);
+    assert_eq!(taken.iter().map(|taken| taken.attempts).collect::<Vec<_>>(), [1, 1]);
+    append(&store, &taken[0].claim).unwrap();
+}
+
+#[test]
+fn a_worker_whose_lease_is_over_is_stale_everywhere() {
+    let Some(store) = Temporary::new() else { return };
+    (1..=2).for_each(|seed| enqueue(&store, seed));
+    let taken = take(&store, 1).remove(0);
+    // Another machine finds it late.
+    store.sql("UPDATE {schema}.workers SET lease_until = now() - interval '1 hour', place = 'elsewhere'");
+    let other = store.reopen();
+    let recovered = block_on(other.recover()).unwrap();
+    if recovered == 0 {
+        // The server has just started, so no lease is over.
+        return;
+    }
+    assert_eq!(recovered, 1);
+    assert!(matches!(append(&store, &taken.claim), Err(StoreError::Fenced { .. })));
+    let released = block_on(store.release(taken.clone(), QueueRest::Done));
+    assert!(matches!(released, Err(StoreError::Fenced { .. })), "{released:?}");
+    assert_eq!(store.sql("SELECT count(*) FROM {schema}.workers"), "0");
+    // It registers again, and takes what is there.
+    assert_eq!(take(&store, 5).len(), 2);
+}
+
+#[test]
+fn sessions_of_an_answer_that_was_lost_are_ready_again() {
+    let Some(store) = Temporary::new() else { return };
+    (1..=2).for_each(|seed| enqueue(&store, seed));
+    let kept = take(&store, 1).remove(0);
+    store.sql(
+        "SELECT count(*) FROM {schema}.take_1((SELECT id FROM {schema}.workers), 'worker', 0, '{tailor}', 1)",
+    );
+    assert_eq!(block_on(store.recover()).unwrap(), 0, "the answer may still come");
+    store.sql("UPDATE {schema}.queue SET taken_at = now() - interval '1 hour' WHERE taken_at IS NOT NULL");
+    assert_eq!(block_on(store.recover()).unwrap(), 1);
+    assert_ne!(take(&store, 5)[0].claim.session, kept.claim.session);
+    append(&store, &kept.claim).unwrap();
+}
+
+/// Ten thousand sessions that are ready are taken in their order beside ten thousand timers of higher priority.
+#[test]
+fn many_sessions_are_taken_in_their_order() {
+    let Some(store) = Temporary::new() else { return };
+    store.sql(
+        "INSERT INTO {schema}.sessions (session, created, chain)
+            SELECT gen_random_uuid(), nextval('{schema}.creations'), decode(repeat('00', 32), 'hex') FROM generate_series(1, 20000)",
+    );
+    store.sql(
+        "INSERT INTO {schema}.queue (session, agent, priority, due, tags, state) SELECT id, 'tailor',
+            CASE WHEN id <= 10000 THEN id % 5 ELSE 9 END, CASE WHEN id <= 10000 THEN timestamptz 'epoch' + id * interval '1 second' ELSE now() + interval '1 day' END,
+            '{}', CASE WHEN id <= 10000 THEN 'ready' ELSE 'waiting' END FROM {schema}.sessions",
+    );
+    for page in [take(&store, 500), take(&store, 500)] {
+        assert_eq!(page.len(), 500);
+        assert!(page.iter().all(|taken| taken.entry.priority == 4));
+        assert!(page.is_sorted_by_key(|taken| taken.entry.due));
+    }
+    let counts = block_on(store.counts()).unwrap();
+    assert_eq!(counts.iter().map(|count| count.sessions).collect::<Vec<_>>(), [1000, 9000, 10000]);
+}
+
+#[test]
+fn connections_that_end_while_a_session_is_enqueued_lose_nothing() {
+    let Some(store) = Temporary::new() else { return };
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(std::sync::atomic::Ordering::SeqCst) {
+                let mine =
+                    "query LIKE '%append_queued_1%' AND query LIKE '%{schema}%' AND pid <> pg_backend_pid()";
+                store.sql(&format!(
+                    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE {mine}"
+                ));
+            }
+        });
+        for seed in 1..=40 {
+            let session = sample::session(seed);
+            let mode = backstitch_core::ports::ClaimMode::IfFree;
+            let claim = block_on(store.claim(session, Owner::new("creator"), mode)).unwrap();
+            let created = sample::created(session);
+            let mut batch = backstitch_core::journal::Batch::at(created.created_at).with(created);
+            batch.enqueue(QueueEntry::new("tailor").with_key(seed.to_string()));
+            block_on(store.append(session, Position::START, claim.fence, batch))
+                .expect("an append whose connection ended is resolved");
+            block_on(store.release(claim)).unwrap();
+        }
+        done.store(true, std::sync::atomic::Ordering::SeqCst);
+    });
+    assert_eq!(take(&store, 100).len(), 40);
+}
