@@ -20,7 +20,7 @@ pub(super) mod code {
     /// An item does not wait. The detail is its number.
     pub(crate) const ITEM: &str = "BS006";
     /// The key of a queue entry was used. The detail is the session.
-    pub(crate) const KEY: &str = "BS007";
+    pub(crate) const KEY: &str = "BS008";
 }
 
 /// Error of all functions below the port. `?` converts errors of the server and of the port into it.

@@ -51,7 +51,7 @@ CREATE TABLE {schema}.schedules (
 CREATE FUNCTION {schema}.enqueue_1(p_id bigint, p_agent text, p_priority smallint, p_due bigint, p_tags text[], p_key text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     used uuid;
-    at timestamptz := coalesce(timestamptz 'epoch' + p_due * interval '1 microsecond', now());
+    at timestamptz := coalesce(timestamptz 'epoch' + p_due * interval '1 microsecond', pg_catalog.now());
 BEGIN
     IF p_key IS NOT NULL THEN
         -- Waits for another transaction that uses the same key.
@@ -61,11 +61,11 @@ BEGIN
             IF NOT FOUND THEN
                 RAISE EXCEPTION 'the key was just removed' USING ERRCODE = '40001';
             END IF;
-            RAISE EXCEPTION 'the key was used' USING ERRCODE = 'BS007', DETAIL = used::text;
+            RAISE EXCEPTION 'the key was used' USING ERRCODE = 'BS008', DETAIL = used::text;
         END IF;
     END IF;
     INSERT INTO {schema}.queue AS q (session, agent, priority, due, tags, key, state)
-        VALUES (p_id, p_agent, p_priority, at, p_tags, p_key, CASE WHEN at <= now() THEN 'ready' ELSE 'waiting' END)
+        VALUES (p_id, p_agent, p_priority, at, p_tags, p_key, CASE WHEN at <= pg_catalog.now() THEN 'ready' ELSE 'waiting' END)
         ON CONFLICT (session) DO UPDATE SET agent = excluded.agent, priority = excluded.priority, due = excluded.due, tags = excluded.tags,
             key = coalesce(excluded.key, q.key), state = excluded.state, is_begun = false, attempts = 0, reason = NULL
         WHERE q.state <> 'held';
@@ -104,7 +104,7 @@ END $$;
 
 -- Makes a session ready that waits. The caller has locked the session, which orders this against `release_1`: without it each might see the other too late.
 CREATE FUNCTION {schema}.wake_1(p_id bigint) RETURNS void LANGUAGE sql AS $$
-    UPDATE {schema}.queue SET state = 'ready', due = now() WHERE session = p_id AND state = 'waiting' AND is_begun;
+    UPDATE {schema}.queue SET state = 'ready', due = pg_catalog.now() WHERE session = p_id AND state = 'waiting' AND is_begun;
 $$;
 
 -- Adds an item to an inbox like `send_1`, and wakes the session.
@@ -143,6 +143,7 @@ CREATE FUNCTION {schema}.take_1(p_worker uuid, p_owner text, p_since bigint, p_a
 RETURNS TABLE (r_session uuid, r_id bigint, r_fence bigint, r_claim uuid, r_head bigint, r_chain bytea, r_generation bigint,
     r_agent text, r_priority smallint, r_due bigint, r_tags text[], r_key text, r_attempts integer, r_seen bigint) LANGUAGE plpgsql AS $$
 DECLARE
+    has_limits boolean := EXISTS (SELECT FROM {schema}.limits);
     locked text[] := '{}';
     blocked text[] := '{}';
     n bigint := 0;
@@ -155,28 +156,21 @@ BEGIN
     UPDATE {schema}.queue SET state = 'ready' WHERE session IN (
         SELECT q.session FROM {schema}.queue q WHERE q.state = 'waiting' AND q.due IS NOT NULL AND q.due <= now()
         ORDER BY q.due LIMIT 500 FOR UPDATE SKIP LOCKED);
-    IF EXISTS (SELECT FROM {schema}.limits) THEN
+    IF has_limits THEN
         SELECT coalesce(array_agg(l.tag), '{}') INTO locked FROM (SELECT tag FROM {schema}.limits FOR UPDATE SKIP LOCKED) AS l;
     END IF;
     LOOP
-        -- A new statement, so that sessions count which this transaction, or the last one that had the locks, has taken.
+        -- A new statement, so that sessions count which this transaction, or the last one that had the locks, has taken. With limits, sessions are taken one by one.
         SELECT coalesce(array_agg(l.tag), '{}') INTO blocked FROM {schema}.limits l
             WHERE l.tag <> ALL (locked) OR l.most <= (SELECT count(*) FROM {schema}.queue q WHERE q.state = 'held' AND l.tag = ANY (q.tags));
         RETURN QUERY WITH candidates AS MATERIALIZED (
-            SELECT q.session AS number, q.priority AS priority, q.due AS due, q.tags AS tags
-            FROM {schema}.queue q JOIN {schema}.sessions s ON s.id = q.session
+            SELECT q.session AS number FROM {schema}.queue q JOIN {schema}.sessions s ON s.id = q.session
             WHERE q.state = 'ready' AND s.claim IS NULL AND q.agent = ANY (p_agents) AND NOT q.tags && blocked
-            ORDER BY q.priority DESC, q.due, q.session LIMIT p_limit - n FOR UPDATE OF q, s SKIP LOCKED
-        ), crowded AS (
-            -- The first candidate of a tag is never among them, so each round takes one at least.
-            SELECT ranked.number FROM (
-                SELECT c.number, t.tag, row_number() OVER (PARTITION BY t.tag ORDER BY c.priority DESC, c.due, c.number) AS place
-                FROM candidates c CROSS JOIN LATERAL unnest(c.tags) AS t(tag)
-            ) AS ranked JOIN {schema}.limits l ON l.tag = ranked.tag
-            WHERE ranked.place > l.most - (SELECT count(*) FROM {schema}.queue q WHERE q.state = 'held' AND l.tag = ANY (q.tags))
+            ORDER BY q.priority DESC, q.due, q.session
+            LIMIT CASE WHEN has_limits THEN least(p_limit, 1) ELSE p_limit END FOR UPDATE OF q, s SKIP LOCKED
         ), taken AS (
             UPDATE {schema}.queue q SET state = 'held', is_begun = true, taken_at = now()
-            FROM candidates c WHERE q.session = c.number AND c.number NOT IN (SELECT crowded.number FROM crowded)
+            FROM candidates c WHERE q.session = c.number
             RETURNING q.session AS number, q.agent, q.priority, q.due, q.tags, q.key, q.attempts
         ), claimed AS (
             UPDATE {schema}.sessions s
@@ -191,7 +185,7 @@ BEGIN
         FROM claimed JOIN taken ON taken.number = claimed.id ORDER BY taken.priority DESC, taken.due, taken.number;
         GET DIAGNOSTICS m = ROW_COUNT;
         n := n + m;
-        EXIT WHEN m = 0 OR n >= p_limit OR cardinality(locked) = 0;
+        EXIT WHEN m = 0 OR n >= p_limit OR NOT has_limits;
     END LOOP;
 END $$;
 
@@ -268,6 +262,16 @@ BEGIN
     RETURN FOUND;
 END $$;
 
+-- A function that waits for a lock gives up in time for its caller to retry. Those that are not called for each batch have a search path of their own.
 ALTER FUNCTION {schema}.send_2(uuid, text, text, text, text) SET lock_timeout = '8s';
 ALTER FUNCTION {schema}.deliver_1(uuid, text, text, text, text) SET lock_timeout = '8s';
 ALTER FUNCTION {schema}.retry_1(uuid) SET lock_timeout = '8s';
+ALTER FUNCTION {schema}.send_2(uuid, text, text, text, text) SET search_path = pg_catalog, pg_temp;
+ALTER FUNCTION {schema}.deliver_1(uuid, text, text, text, text) SET search_path = pg_catalog, pg_temp;
+ALTER FUNCTION {schema}.retry_1(uuid) SET search_path = pg_catalog, pg_temp;
+ALTER FUNCTION {schema}.enqueue_existing_1(uuid, text, smallint, bigint, text[], text) SET search_path = pg_catalog, pg_temp;
+ALTER FUNCTION {schema}.take_1(uuid, text, bigint, text[], bigint) SET search_path = pg_catalog, pg_temp;
+ALTER FUNCTION {schema}.release_1(bigint, uuid, boolean, text, bigint, double precision, integer, integer, text, bigint) SET search_path = pg_catalog, pg_temp;
+ALTER FUNCTION {schema}.recover_1(double precision, uuid[], uuid, uuid[], double precision) SET search_path = pg_catalog, pg_temp;
+-- A plan for any number of sessions would sort the whole queue.
+ALTER FUNCTION {schema}.take_1(uuid, text, bigint, text[], bigint) SET plan_cache_mode = force_custom_plan;

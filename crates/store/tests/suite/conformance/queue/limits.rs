@@ -1,6 +1,5 @@
 //! Properties of limits: how many sessions with a tag are held at a time.
 
-use std::collections::HashSet;
 use std::thread;
 
 use backstitch_core::ports::{Queue, QueueLimit, QueueRest, Store};
@@ -25,8 +24,7 @@ pub(crate) fn limits_hold_for_each_tag(store: &dyn Store, queue: &dyn Queue) {
     set(queue, "slow", Some(3));
     set(queue, "none", Some(0));
     let taken = take(queue, 10);
-    let found: HashSet<_> = sessions_of(&taken).into_iter().collect();
-    assert_eq!(found, HashSet::from([1, 2, 5, 7].map(sample::session)));
+    assert_eq!(sessions_of(&taken), [1, 2, 5, 7].map(sample::session));
     assert!(take(queue, 10).is_empty());
     let limit = |tag: &str, most, held| QueueLimit { tag: tag.into(), most, held };
     let limits = block_on(queue.limits()).expect("limits can be read");
