@@ -23,33 +23,43 @@ pub(super) fn options() -> Options {
 /// that make it a heading, and definitions of references, to which something elsewhere may refer.
 pub(super) fn with_own_marks(source: &str) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(source);
-    while let Some(place) = definition(&text).or_else(|| underline(&text)).or_else(|| long_mark(&text)) {
-        text.to_mut().insert(place, '\\');
+    loop {
+        let mut places = definitions(&text);
+        places.extend(underlines(&text));
+        if places.is_empty() {
+            places.extend(long_mark(&text));
+        }
+        if places.is_empty() {
+            return text;
+        }
+        places.sort_unstable();
+        for place in places.into_iter().rev() {
+            text.to_mut().insert(place, '\\');
+        }
     }
-    text
 }
 
-/// The place of a definition of a reference.
-fn definition(source: &str) -> Option<usize> {
+/// The places of definitions of references.
+fn definitions(source: &str) -> Vec<usize> {
     if !source.contains("]:") {
-        return None;
+        return Vec::new();
     }
     let parser = Parser::new_ext(source, options());
-    parser.reference_definitions().iter().map(|(_, definition)| definition.span.start).min()
+    parser.reference_definitions().iter().map(|(_, definition)| definition.span.start).collect()
 }
 
-/// The place of a line that makes the text above it a heading.
-fn underline(source: &str) -> Option<usize> {
+/// The places of lines that make the text above them a heading.
+fn underlines(source: &str) -> Vec<usize> {
     if !source.trim_end().contains('\n') {
-        return None;
+        return Vec::new();
     }
-    let mut events = Parser::new_ext(source, options()).into_offset_iter();
-    events.find_map(|(event, range)| {
-        let heading =
-            source.get(range.clone()).filter(|_| matches!(event, Event::Start(Tag::Heading { .. })))?;
-        let (text, line) = heading.trim_end().rsplit_once('\n')?;
+    let events = Parser::new_ext(source, options()).into_offset_iter();
+    let headings = events.filter(|(event, _)| matches!(event, Event::Start(Tag::Heading { .. })));
+    let underlines = headings.filter_map(|(_, range)| {
+        let (text, line) = source.get(range.clone())?.trim_end().rsplit_once('\n')?;
         Some(range.start + text.len() + 1 + line.find(['-', '='])?)
-    })
+    });
+    underlines.collect()
 }
 
 /// The place of the first mark whose text is too long.
