@@ -80,6 +80,7 @@ pub use mcp_json::McpFile;
 pub use model::{ModelName, ModelProvider, NAMED_PROVIDERS, NamedProvider};
 pub use provider::{ModelReceiver, ProviderAccess, ProviderDefinition, ProviderFormat, check_providers};
 pub use read::AgentFile;
+pub use secret_values::names_secret;
 pub use served::{ListedModel, ServerModels};
 pub(crate) use session::{defining_records, exceeds};
 pub use session::{imported_note, recorded_definition};

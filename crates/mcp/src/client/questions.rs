@@ -27,8 +27,14 @@ const MOST: usize = 100;
 /// The most characters of a message, a description or a URL.
 const LONGEST: usize = 4000;
 
+/// The most bytes of a question, which a person has to read and the journal holds.
+const LARGEST: usize = 64 * 1024;
+
 /// The most questions that wait for one call.
 const MOST_WAITING: usize = 8;
+
+/// The most questions of one call. A server that asks on and on would neither let the person go, nor end to fill the journal.
+const MOST_ASKED: u32 = 20;
 
 /// A question that waits for its answer.
 pub(super) struct WaitingQuestion {
@@ -115,7 +121,16 @@ impl<'a> RecordedQuestions<'a> {
 
     /// Asks the person, unless the answer was recorded by an earlier attempt of the call.
     pub(super) async fn ask(&self, question: PersonQuestion) -> PersonAnswer {
-        let number = self.count.fetch_add(1, Ordering::SeqCst) + 1;
+        let number = self.count.fetch_add(1, Ordering::SeqCst).saturating_add(1);
+        if number > MOST_ASKED {
+            // Said once, and not recorded.
+            if number == MOST_ASKED + 1 {
+                let word =
+                    format!("{} asked {MOST_ASKED} times; more questions are declined", question.asker);
+                self.context.progress(word, None);
+            }
+            return PersonAnswer::Declined;
+        }
         // A server that asks something else when the call runs again needs another answer.
         let digest = Digest::of_json(&question).map(|digest| digest.to_string()).unwrap_or_default();
         let name = format!("question {number} of {}, {digest}", question.asker);
@@ -154,12 +169,16 @@ pub(super) fn question_of(server: &str, asked: ElicitRequestParams) -> Option<Pe
         }
         ElicitRequestParams::UrlElicitationParams { message, url, .. } => {
             let url = Url::parse(&url).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
-            let url = url.to_string();
+            // A name before the host would be taken for it, as in `https://bank.example@host/`.
+            let has_name = !url.username().is_empty() || url.password().is_some();
+            let url = Some(url.to_string()).filter(|_| !has_name)?;
             (message, WantedAnswer::Visit(Some(url).filter(|url| is_short(url))?))
         }
         _ => return None,
     };
-    is_short(&message).then_some(PersonQuestion { asker, message, wanted })
+    let question = PersonQuestion { asker, message, wanted };
+    let size = serde_json::to_vec(&question).ok()?.len();
+    (is_short(&question.message) && size <= LARGEST).then_some(question)
 }
 
 /// Returns the result for the server. Only forms have content.
@@ -310,10 +329,12 @@ mod tests {
         for asked in [
             form(json!(many)),
             form(json!({"size": {"type": "string", "description": long}})),
+            form(json!({"size": {"type": "string", "default": "x".repeat(LARGEST)}})),
             json!({"message": long, "requestedSchema": {"type": "object", "properties": {}}}),
             url("file:///etc/passwd"),
             url("javascript:alert(1)"),
             url("not a url"),
+            url("https://bank.example@example.com/"),
             url(&format!("https://example.com/{long}")),
         ] {
             assert_eq!(read(asked.clone()), None, "{asked}");

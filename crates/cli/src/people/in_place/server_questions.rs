@@ -6,6 +6,7 @@
 
 use std::sync::LazyLock;
 
+use backstitch::agent_file::names_secret;
 use backstitch::host::one_line;
 use backstitch::ports::{
     FieldKind, FieldOption, PersonAnswer, PersonPort, PersonQuestion, QuestionField, WantedAnswer,
@@ -99,6 +100,10 @@ async fn ask(question: &PersonQuestion, person: &mut dyn Person) -> PersonAnswer
 async fn ask_visit(url: &str, person: &mut dyn Person) -> Option<PersonAnswer> {
     person.show(&[plain("it wants you to visit this address in a browser:")]);
     person.show(&behind_gutter(Role::Plain, url, columns()));
+    // A long address may look like one of another host.
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    person.show(&[plain("its host is:")]);
+    person.show(&behind_gutter(Role::Plain, rest.split(['/', '?', '#']).next().unwrap_or(rest), columns()));
     person.show(&[dim(
         "it was not opened. Check the host; what you type there goes to it, not to this session.",
     )]);
@@ -117,6 +122,13 @@ async fn ask_visit(url: &str, person: &mut dyn Person) -> Option<PersonAnswer> {
 async fn ask_fields(fields: &[QuestionField], person: &mut dyn Person) -> Option<PersonAnswer> {
     person.show(&[dim("it asks for these values, which the journal of the session will hold:")]);
     fields.iter().for_each(|field| person.show(&described(field)));
+    let is_secret = |field: &QuestionField| {
+        [Some(&field.name), field.title.as_ref()].into_iter().flatten().any(|text| names_secret(text, ""))
+    };
+    if let Some(field) = fields.iter().find(|field| is_secret(field)) {
+        let word = format!("{} may be a secret: the server and the journal would hold it", name_of(field));
+        person.show(&[warning(word)]);
+    }
     loop {
         let typed = person.answer("answer it? [y/n/q] ").await?;
         match first_letter(&typed) {
@@ -191,8 +203,11 @@ fn hint(field: &QuestionField) -> String {
     }
 }
 
+/// Returns the name of a field, in quotes if it could be read as words of our own.
 fn name_of(field: &QuestionField) -> String {
-    own(&field.name)
+    let is_name = |name: &str| name.chars().all(|one| one.is_alphanumeric() || "_-.".contains(one));
+    let name = own(&field.name);
+    if is_name(&field.name) { name } else { format!("\"{}\"", name.replace('"', "'")) }
 }
 
 /// Returns foreign text for a line of our own: short, and without a way to control the terminal.
@@ -288,7 +303,18 @@ mod tests {
         let (answer, shown) = answer_to(visit(), &["y"]).await;
         assert_eq!(answer, PersonAnswer::Accepted(Map::new()));
         assert!(shown.contains("  | https://example.com/form") && shown.contains("not opened"), "{shown}");
+        assert!(shown.contains("its host is:\n  | example.com\n"), "{shown}");
         assert_eq!(answer_to(visit(), &["n"]).await.0, PersonAnswer::Declined);
         assert_eq!(answer_to(visit(), &["q"]).await.0, PersonAnswer::Cancelled);
+    }
+
+    #[tokio::test]
+    async fn names_that_read_like_our_own_words_are_quoted_and_secrets_are_warned_about() {
+        let text = || FieldKind::Text { shortest: None, longest: None, form: None };
+        let asked = WantedAnswer::Fields(vec![field("Backstitch needs your API key", true, None, text())]);
+        let (_, shown) = answer_to(asked, &["y", "x", "n"]).await;
+        assert!(shown.contains("\n\"Backstitch needs your API key\": \n"), "{shown}");
+        assert!(shown.contains("may be a secret: the server and the journal would hold it"), "{shown}");
+        assert!(!answer_to(fields(), &["n"]).await.1.contains("may be a secret"));
     }
 }

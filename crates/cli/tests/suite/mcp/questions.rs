@@ -149,3 +149,14 @@ fn a_question_in_a_form_that_is_not_known_is_declined() {
     assert!(!text.contains("asks you"), "{text}");
     assert_eq!(answers(&stage)["answers"], json!([{"action": "decline"}]));
 }
+
+#[test]
+fn a_server_that_asks_on_and_on_is_declined_and_fills_no_journal() {
+    let stage = Stage::new();
+    let (agent, model) = prepared(&stage, json!({"questions": vec![form(); 25]}));
+    let ran = stage.run(&["run", "Sew", "--agent", &agent, "--model", &model]);
+    assert_eq!(ran.code, Some(0), "{}", ran.errors);
+    assert_eq!(answers(&stage)["answers"], json!(vec![json!({"action": "decline"}); 25]));
+    let records = stage.run(&["log", "--all", "--json"]).worked_quietly();
+    assert!(records.contains("question 20 of") && !records.contains("question 21 of"), "{records}");
+}
