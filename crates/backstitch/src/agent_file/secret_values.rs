@@ -39,8 +39,14 @@ const SHORTEST_KEY: usize = 12;
 /// The shortest word of letters and digits that is not shown to people.
 const SHORTEST_OPAQUE: usize = 24;
 
+/// Ends of names of variables that choose which code a program runs, such as `LD_PRELOAD` and `NODE_OPTIONS`. Their values are always shown.
+const CODE_CHOICES: [&str; 8] = ["PATH", "PRELOAD", "AUDIT", "OPTIONS", "OPTS", "ENV", "HOME", "STARTUP"];
+
+/// The most characters of a value that are shown.
+const LONGEST_SHOWN: usize = 400;
+
 /// Whether the name of a variable says that its value is a secret. Numbers and switches are not keys, but they may be passwords.
-pub(super) fn names_secret(variable: &str, value: &str) -> bool {
+pub fn names_secret(variable: &str, value: &str) -> bool {
     let name = variable.to_ascii_uppercase();
     let words: Vec<&str> = name.split(|one: char| !one.is_ascii_alphanumeric()).collect();
     let is_of = |list: &[&str], word: Option<&&str>| word.is_some_and(|word| list.contains(word));
@@ -69,10 +75,12 @@ pub(super) fn shown(variable: &str, value: &str) -> String {
         && value.bytes().any(|byte| byte.is_ascii_digit())
         && value.bytes().any(|byte| byte.is_ascii_alphabetic())
         && !value.starts_with('/');
+    let name = variable.to_ascii_uppercase();
+    let is_opaque = is_opaque && !CODE_CHOICES.iter().any(|end| name.ends_with(end));
     if is_opaque || names_secret(variable, value) || has_secret_shape(value) {
         return format!("{variable} (not shown, because it may be a secret)");
     }
-    let line = backstitch_core::text::one_line(value, 80);
+    let line = backstitch_core::text::one_line(value, LONGEST_SHOWN);
     format!("{variable}={line:?}")
 }
 
@@ -117,6 +125,11 @@ mod tests {
             shown("ROOT", "/srv/projects/2026/a-long-path-of-a-shop"),
             "ROOT=\"/srv/projects/2026/a-long-path-of-a-shop\""
         );
+        // What chooses the code of a program is neither hidden nor cut.
+        let path = "vendor1/modules/of/a/hostile/project";
+        assert_eq!(shown("PYTHONPATH", path), format!("PYTHONPATH={path:?}"));
+        let options = format!("{}--require ./other.js", "--no-warnings ".repeat(10));
+        assert_eq!(shown("NODE_OPTIONS", &options), format!("NODE_OPTIONS={options:?}"));
         assert_eq!(shown("NOTE", "a\n\u{1b}[2Jb"), "NOTE=\"a [2Jb\"");
         for (name, value) in [
             ("X", "sk-0123456789"),

@@ -50,12 +50,19 @@ impl Subject {
 
     /// Whether a path is in the project, as it is written or after its links are resolved.
     pub(crate) fn holds(&self, path: &Path) -> bool {
-        let written =
-            std::path::absolute(path).is_ok_and(|path| without_steps_up(&path).starts_with(&self.root));
-        // A link above the root does not lead out of it.
+        let written = std::path::absolute(path).is_ok_and(|path| {
+            without_steps_up(&path).starts_with(&self.root)
+                || path.ancestors().any(|part| part.is_symlink() && self.has_parent_of(part))
+        });
+        // A link above the root does not lead out of it, and a link in the project chooses what a step up from it leads to.
+        written
+            || self.has_parent_of(path)
+            || path.canonicalize().is_ok_and(|path| path.starts_with(&self.root))
+    }
+
+    fn has_parent_of(&self, path: &Path) -> bool {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let beside = parent.canonicalize().is_ok_and(|parent| parent.starts_with(&self.root));
-        written || beside || path.canonicalize().is_ok_and(|path| path.starts_with(&self.root))
+        parent.canonicalize().is_ok_and(|parent| parent.starts_with(&self.root))
     }
 
     /// Adds a file with its content.

@@ -89,6 +89,12 @@ fn files_outside_of_the_project_are_the_choice_of_the_user() {
     // A link of the project chooses in place of the user, and a link to the project is the project.
     std::os::unix::fs::symlink(&outside, stage.path("files/link.toml")).unwrap();
     stage.run(&["run", "Mend", "--agent", "link.toml"]).called_wrongly();
+    // So does a link on the way up.
+    std::fs::create_dir_all(stage.path("elsewhere/deep")).unwrap();
+    std::fs::copy(&outside, stage.path("elsewhere/agent.toml")).unwrap();
+    std::os::unix::fs::symlink(stage.path("elsewhere/deep"), stage.path("files/way")).unwrap();
+    stage.run(&["run", "Mend", "--agent", "way/../agent.toml"]).called_wrongly();
+    stage.run(&["run", "Mend", "--agent", "way/../../agent.toml"]).called_wrongly();
     std::os::unix::fs::symlink(stage.path("files"), stage.path("other")).unwrap();
     put(&stage, "inside.toml", &format!("model = {model:?}\n"));
     let around = text_of(&stage.path("other/inside.toml"));
