@@ -11,6 +11,9 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 /// The most bytes between a mark and the end of what it marks.
 const LONGEST: usize = 300;
 
+/// The most times that marks of a block are escaped and the rest is read again. Marks of a hostile text may be nested as deep as it is long.
+const MOST_ROUNDS: usize = 50;
+
 /// The marks of code, addresses and links.
 const BINDING: [char; 3] = ['`', '<', '['];
 
@@ -23,7 +26,7 @@ pub(super) fn options() -> Options {
 /// that make it a heading, and definitions of references, to which something elsewhere may refer.
 pub(super) fn with_own_marks(source: &str) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(source);
-    loop {
+    for _ in 0..MOST_ROUNDS {
         let mut places = definitions(&text);
         places.extend(underlines(&text));
         if places.is_empty() {
@@ -37,6 +40,20 @@ pub(super) fn with_own_marks(source: &str) -> Cow<'_, str> {
             text.to_mut().insert(place, '\\');
         }
     }
+    without_marks(&text).into()
+}
+
+/// Escapes all marks inside of lines.
+fn without_marks(source: &str) -> String {
+    let (mut text, mut is_escaped) = (String::with_capacity(2 * source.len()), false);
+    for one in source.chars() {
+        if !is_escaped && matches!(one, '*' | '_' | '`' | '<' | '[') {
+            text.push('\\');
+        }
+        text.push(one);
+        is_escaped = one == '\\' && !is_escaped;
+    }
+    text
 }
 
 /// The places of definitions of references.
@@ -158,4 +175,20 @@ fn after_bracket(text: &str) -> Option<&str> {
 pub(super) fn is_without_marks(line: &str) -> bool {
     line.starts_with(char::is_alphabetic)
         && !line.trim_end_matches('\n').contains(['`', '*', '_', '[', ']', '<', '>', '\\', '&', '|', '\n'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_that_are_nested_as_deep_as_a_text_is_long_are_shown_as_they_are() {
+        for (open, close) in [("*a ", " a*"), ("[", "](u)"), ("![", "](u)")] {
+            let source = format!("- {}{}{}", open.repeat(600), "x ".repeat(200), close.repeat(600));
+            let text = with_own_marks(&source);
+            assert!(long_mark(&text).is_none(), "{open}");
+            assert_eq!(text.replace('\\', ""), source);
+        }
+        assert_eq!(without_marks(r"a \* *b* \\*c"), r"a \* \*b\* \\\*c");
+    }
 }
