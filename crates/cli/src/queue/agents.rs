@@ -5,19 +5,19 @@
 
 use std::sync::Arc;
 
-use backstitch::Agent;
 use backstitch::agent_file::AgentDefinition;
 use backstitch::host::AgentSource;
 use backstitch::id::SessionId;
 use backstitch::ports::BoxFuture;
 use backstitch::session::BoxError;
+use backstitch::{Agent, ResumeOptions};
 use serde_json::Value;
 use tokio::runtime::Handle;
 
 use crate::common::Common;
-use crate::open::OpenStore;
 use crate::open::definition::{build_agent, definition_of};
 use crate::open::guarded::refuse_to_drive;
+use crate::open::{OpenStore, day_budget};
 use crate::work::drive::with_rules;
 
 /// The agents that a worker of the command knows.
@@ -45,8 +45,12 @@ impl RecordedAgents {
     ) -> Result<Option<Agent>, BoxError> {
         let (common, place, handle) = (self.common.clone(), self.place.clone(), Handle::current());
         let building = tokio::task::spawn_blocking(move || {
-            let Some(definition) = handle.block_on(define(place))? else { return Ok(None) };
-            Ok(Some(with_rules(&common, build_agent(&definition)?).agent))
+            let Some(definition) = handle.block_on(define(place.clone()))? else { return Ok(None) };
+            let mut agent = with_rules(&common, build_agent(&definition)?).agent;
+            if definition.engine.is_none() {
+                agent.budget = handle.block_on(day_budget::of_start(&common, &place, &definition))?;
+            }
+            Ok(Some(agent))
         });
         let built: anyhow::Result<Option<Agent>> = building.await?;
         built.map_err(Into::into)
@@ -76,6 +80,20 @@ impl AgentSource for RecordedAgents {
                 Ok(Some(definition_of(&place, &view).await?))
             })
             .await
+        })
+    }
+
+    fn resume_options(&self, session: SessionId) -> BoxFuture<'_, Result<ResumeOptions, BoxError>> {
+        let (common, place, handle) = (self.common.clone(), self.place.clone(), Handle::current());
+        Box::pin(async move {
+            let limiting = tokio::task::spawn_blocking(move || {
+                handle.block_on(async {
+                    let view = place.view(session).await?;
+                    let definition = definition_of(&place, &view).await?;
+                    day_budget::of_resume(&common, &place, &definition, &view).await
+                })
+            });
+            Ok(ResumeOptions { budget: limiting.await??, ..ResumeOptions::default() })
         })
     }
 

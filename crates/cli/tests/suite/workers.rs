@@ -192,6 +192,25 @@ fn what_workers_give_up_is_listed_with_its_reason_and_can_be_tried_again() {
 }
 
 #[test]
+fn the_budget_of_a_day_holds_for_what_was_enqueued_before_it_was_spent() {
+    let stage = Stage::new();
+    std::fs::create_dir_all(stage.path("config/backstitch")).unwrap();
+    stage.write("config/backstitch/config.toml", "[day_budget]\ntokens = 19000\n");
+    let usage = json!({"input_tokens": 19_000, "output_tokens": 900});
+    let model = scripted(&stage, &json!([{"text": "Done.", "usage": usage}]));
+    let first = enqueue(&stage, &model, "work/1", &["--priority", "1"]);
+    let second = enqueue(&stage, &model, "work/2", &[]);
+    let running = worker(&stage, "events", &["--concurrency", "1"]);
+    wait_until("the pause", || queue(&stage).get(&second).is_some_and(|one| one["state"] == "waiting"));
+    signal(&running, "TERM");
+    assert_eq!(ended(running).code, Some(0));
+    let rests: Vec<Value> =
+        events(&stage, "events").into_iter().filter(|one| one["event"] == "rested").collect();
+    assert_eq!((&rests[0]["session"], &rests[0]["rest"]["kind"]), (&json!(first), &json!("finished")));
+    assert_eq!(rests[1]["rest"]["reason"], "budget", "{rests:?}");
+}
+
+#[test]
 fn schedules_are_listed_replaced_and_removed() {
     let stage = Stage::new();
     let model = scripted(&stage, &json!([{"text": "Done."}]));

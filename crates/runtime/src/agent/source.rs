@@ -8,7 +8,7 @@ use backstitch_core::ports::BoxFuture;
 use backstitch_core::session::BoxError;
 use serde_json::Value;
 
-use super::Agent;
+use super::{Agent, ResumeOptions};
 
 /// Finds the agent of a session by the name that its journal has.
 pub trait AgentSource: Send + Sync {
@@ -21,6 +21,13 @@ pub trait AgentSource: Send + Sync {
         name: &'a str,
         session: SessionId,
     ) -> BoxFuture<'a, Result<Option<Agent>, BoxError>>;
+
+    /// Returns how the open evaluation of a session is continued, such as with what is left of a budget. By default nothing of it
+    /// changes.
+    fn resume_options(&self, session: SessionId) -> BoxFuture<'_, Result<ResumeOptions, BoxError>> {
+        let _ = session;
+        Box::pin(async { Ok(ResumeOptions::default()) })
+    }
 
     /// Returns the agent for a new session, such as one of a schedule, by its name and its definition as data, if it has one. `None`
     /// if it is not known here.

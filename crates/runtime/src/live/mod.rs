@@ -116,7 +116,7 @@ pub struct LiveSession {
     /// The starts of discarded calls, each with the call of this process that may reuse its effect. They matter until
     /// records say the same, so that two equal calls of one turn are not given one effect.
     pub(crate) claimed_effects: Mutex<Vec<(Point, CallId)>>,
-    /// Held while signals are moved from the inbox into the session.
+    /// Held while signals are moved from the inbox into the session, or from there to a call.
     receiving: Mutex<()>,
     /// The outermost session that this one is a sub-agent of, and whether any of those went back.
     pub(crate) outer_root: OnceCell<(SessionId, bool)>,

@@ -10,6 +10,7 @@ use backstitch_core::ports::Store;
 use backstitch_core::slices::ReceivedSignal;
 use backstitch_core::time::Timestamp;
 use backstitch_core::view::JournalView;
+use tokio::sync::MutexGuard;
 
 use super::LiveSession;
 use crate::error::Result;
@@ -17,7 +18,7 @@ use crate::error::Result;
 impl LiveSession {
     /// Moves signals from the inbox into the session: those with this name, or all of them.
     pub(crate) async fn receive_signals(&self, name: Option<&str>) -> Result<()> {
-        let _alone = self.receiving.lock().await;
+        let _alone = self.alone_with_signals().await;
         for (id, item) in self.store().inbox(self.id()).await? {
             let is_own = item.to_sub_agent().is_none();
             let found = item.signal_name().filter(|found| is_own && name.is_none_or(|name| *found == name));
@@ -25,6 +26,11 @@ impl LiveSession {
             self.receive_signal(id, &found, &item).await?;
         }
         Ok(())
+    }
+
+    /// Keeps others of this process from receiving or taking signals, until it is dropped.
+    pub(crate) async fn alone_with_signals(&self) -> MutexGuard<'_, ()> {
+        self.receiving.lock().await
     }
 
     async fn receive_signal(&self, id: InboxId, name: &str, item: &InboxItem) -> Result<()> {
@@ -42,7 +48,8 @@ impl LiveSession {
     pub(crate) async fn has_come(&self, wait: &Wait) -> Result<bool> {
         let received = self.state().await.session.all::<ReceivedSignal>()?;
         let is_received = received.iter().any(|signal| wait.signal_name() == Some(&*signal.name));
-        Ok(is_received || wait.is_over(self.clock().now()))
+        let is_for_nothing = wait.time().is_none() && wait.signal_name().is_none();
+        Ok(is_received || is_for_nothing || wait.is_over(self.clock().now()))
     }
 }
 

@@ -9,6 +9,7 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::{InboxItem, PauseReason};
 use backstitch_core::object::INLINE_LIMIT;
 use backstitch_core::ports::Store;
+use backstitch_core::session::BoxError;
 use backstitch_core::time::Timestamp;
 use backstitch_core::view::JournalView;
 use schemars::JsonSchema;
@@ -97,8 +98,8 @@ impl Runtime {
     /// Like [`drive`](Self::drive), with options: a claim that the caller holds, or whether to take over the session from a process
     /// that does not know yet that it lost its work.
     pub async fn drive_with(&self, session: SessionId, options: SessionOptions) -> Result<Rest> {
-        let agent = self.agent_of(session).await?;
-        let begin = Begin::Resume(ResumeOptions::default());
+        let (agent, resume) = self.agent_of(session).await?;
+        let begin = Begin::Resume(resume);
         let ended = match self.run(&agent, Target::Known(session, options), begin).await {
             Ok(run) => run.outcome().await,
             Err(error) => Err(error),
@@ -136,17 +137,18 @@ impl Runtime {
         Ok(self.view(session).await?.summary().agent.map(|name| name.to_string()))
     }
 
-    /// Finds the agent of a session by its name.
-    async fn agent_of(&self, session: SessionId) -> Result<Agent> {
+    /// Finds the agent of a session by its name, and how it continues the session.
+    async fn agent_of(&self, session: SessionId) -> Result<(Agent, ResumeOptions)> {
         let name = self.agent_name(session).await?;
         let (Some(name), Some(agents)) = (&name, self.agents()) else {
             return Err(RuntimeError::UnknownAgent { session, agent: name });
         };
-        match agents.agent(name, session).await {
-            Ok(Some(agent)) => Ok(agent),
-            Ok(None) => Err(RuntimeError::UnknownAgent { session, agent: Some(name.clone()) }),
-            Err(error) => Err(RuntimeError::Agent { session, agent: name.clone(), cause: error.into() }),
-        }
+        let unusable =
+            |error: BoxError| RuntimeError::Agent { session, agent: name.clone(), cause: error.into() };
+        let Some(agent) = agents.agent(name, session).await.map_err(unusable)? else {
+            return Err(RuntimeError::UnknownAgent { session, agent: Some(name.clone()) });
+        };
+        Ok((agent, agents.resume_options(session).await.map_err(unusable)?))
     }
 
     async fn rest_after(&self, session: SessionId, ended: Result<DriveOutcome>) -> Result<Rest> {

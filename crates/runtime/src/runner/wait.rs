@@ -75,12 +75,15 @@ impl Host {
 
     /// Removes the first signal of a name, and records it as the value of a step.
     async fn take_signal(&self, call: CallId, step: &str, name: &str) -> Result<Option<Value>, BoxError> {
-        let received = self.live.state().await.session.all::<ReceivedSignal>()?;
-        let Some(signal) = received.iter().find(|signal| signal.name == name) else { return Ok(None) };
-        let value = json!({ "value": signal.value });
-        let step = StepFinished::new(call, step.to_owned(), value.clone());
         let (live, intent, name) = (self.live.clone(), self.intent.clone(), name.to_owned());
+        let step = step.to_owned();
         let recording = async move {
+            // Concurrent calls that wait for one name get one signal each.
+            let _alone = live.alone_with_signals().await;
+            let received = live.state().await.session.all::<ReceivedSignal>()?;
+            let Some(signal) = received.iter().find(|signal| signal.name == name) else { return Ok(None) };
+            let value = json!({ "value": signal.value });
+            let step = StepFinished::new(call, step, value.clone());
             intent
                 .commit(&live, |commit| {
                     commit.keep(|session| {
@@ -94,11 +97,11 @@ impl Host {
                     commit.push(step);
                     Ok(())
                 })
-                .await
+                .await?;
+            Ok::<_, RuntimeError>(Some(value))
         };
         let recorded = self.processes.finish(recording).await;
-        recorded.unwrap_or(Err(RuntimeError::ShuttingDown))?;
-        Ok(Some(value))
+        Ok(recorded.unwrap_or(Err(RuntimeError::ShuttingDown))?)
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::QueueEntry;
+use backstitch_core::journal::{InboxItem, QueueEntry};
 use backstitch_core::ports::StoreError;
 use backstitch_core::time::Timestamp;
 use schemars::JsonSchema;
@@ -111,7 +111,7 @@ impl Runtime {
     }
 
     /// Adds an existing session to the queue, with a message if there is one: workers continue it, or answer the message. Its labels
-    /// are those that it was started with.
+    /// are those that it was started with. With a key, a repeated call sends no second message.
     pub async fn enqueue_again(
         &self,
         session: SessionId,
@@ -122,11 +122,24 @@ impl Runtime {
         let Some(agent) = summary.agent else {
             return Err(RuntimeError::UnknownAgent { session, agent: None });
         };
-        if let Some(text) = message {
-            if text.trim().is_empty() {
-                return Err(RuntimeError::EmptyMission);
+        if message.is_some_and(|text| text.trim().is_empty()) {
+            return Err(RuntimeError::EmptyMission);
+        }
+        if let Some(key) = &options.key
+            && let Some(first) = self.queue()?.keyed(key).await?
+        {
+            return Ok(EnqueuedSession::new(first, false));
+        }
+        match (message, &options.key) {
+            (Some(text), None) => {
+                self.send(session, text).await?;
             }
-            self.send(session, text).await?;
+            // After a crash before the key is used, it is not sent again.
+            (Some(text), Some(key)) => {
+                let item = InboxItem::message(text, self.clock().now());
+                self.deliver(session, key, item).await?;
+            }
+            (None, _) => {}
         }
         let entry = EnqueueOptions { tags: summary.tags, ..options }.entry(&agent);
         let found = self.queue()?.enqueue(session, entry).await?;

@@ -38,7 +38,8 @@ const LOOK_AROUND: Duration = Duration::from_secs(5);
 /// Time after which a session is tried again whose directory or claim another process has.
 const BUSY: Duration = Duration::from_secs(2);
 
-/// How often a release is tried that the store did not accept.
+/// How often a release is tried that the store did not accept, after the worker was stopped. Before that it is tried until the store
+/// accepts it, since no other worker takes the session as long as this one lives.
 const RELEASES: u32 = 5;
 
 /// Options of a worker.
@@ -172,12 +173,20 @@ pub struct Worker {
     report: Arc<dyn Fn(WorkerEvent) + Send + Sync>,
     /// Agents that are not known here, each reported once.
     unknown: Arc<Mutex<BTreeSet<String>>>,
+    /// Why schedules could not be applied, each reason reported once.
+    refused: Arc<Mutex<BTreeMap<String, String>>>,
 }
 
 impl Worker {
     /// Creates a worker of a runtime with a queue and with agents.
     pub fn new(runtime: Runtime) -> Self {
-        Self { runtime, options: WorkerOptions::default(), report: Arc::new(|_| {}), unknown: Arc::default() }
+        Self {
+            runtime,
+            options: WorkerOptions::default(),
+            report: Arc::new(|_| {}),
+            unknown: Arc::default(),
+            refused: Arc::default(),
+        }
     }
 
     /// Sets the options.
@@ -298,6 +307,12 @@ impl Worker {
             let options = SessionOptions { claim: Some(taken.claim.clone()), ..SessionOptions::default() };
             match self.runtime.drive_with(session, options).await {
                 Ok(rest) => {
+                    if let (Rest::Until { at }, Some(due)) = (&rest, taken.entry.due)
+                        && *at <= due
+                    {
+                        // By the clock of the store that time has come, by this one it has not.
+                        tokio::time::sleep(self.options.poll).await;
+                    }
                     let queued = self.queue_rest(&rest);
                     self.report(WorkerEvent::Rested { session, rest });
                     queued
@@ -361,7 +376,7 @@ impl Worker {
     /// Gives a session back. If the store does not answer for long, its claim ends with this process, or before.
     async fn release(&self, queue: &dyn Queue, taken: TakenSession, rest: QueueRest) {
         let session = taken.claim.session;
-        for attempt in 0..RELEASES {
+        for attempt in 0_u32.. {
             match queue.release(taken.clone(), rest.clone()).await {
                 Ok(()) => return,
                 Err(StoreError::Fenced { .. } | StoreError::NotFound { .. }) => {
@@ -369,7 +384,10 @@ impl Worker {
                 }
                 Err(error) => {
                     self.report(WorkerEvent::QueueFailed { error: error.to_string() });
-                    tokio::time::sleep(self.options.poll.saturating_mul(1 << attempt)).await;
+                    if attempt >= RELEASES && self.runtime.registry.stop.is_cancelled() {
+                        return;
+                    }
+                    tokio::time::sleep(self.options.poll.saturating_mul(1 << attempt.min(RELEASES))).await;
                 }
             }
         }

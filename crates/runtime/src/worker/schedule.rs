@@ -7,6 +7,7 @@
 //! Times are in UTC, unless the expression names a time zone after its five fields, as in `0 6 * * 1-5 Europe/Berlin`.
 
 use std::collections::BTreeMap;
+use std::sync::PoisonError;
 
 use backstitch_core::id::SessionId;
 use backstitch_core::ports::{Queue, Schedule, StoreError};
@@ -190,11 +191,19 @@ impl Worker {
                 }
                 Err(error) => {
                     let error = error.to_string();
-                    self.report(WorkerEvent::ScheduleFailed { schedule: schedule.name, error });
+                    if self.is_new_refusal(&schedule.name, &error) {
+                        self.report(WorkerEvent::ScheduleFailed { schedule: schedule.name, error });
+                    }
                 }
             }
         }
         Ok(())
+    }
+
+    /// Notes why a schedule could not be applied, and returns whether that was not known.
+    fn is_new_refusal(&self, schedule: &str, error: &str) -> bool {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.insert(schedule.to_owned(), error.to_owned()).is_none_or(|before| before != error)
     }
 }
 

@@ -126,6 +126,29 @@ async fn a_signal_that_comes_first_is_kept() {
 }
 
 #[tokio::test]
+async fn a_signal_ends_one_of_two_waits() {
+    let done = Arc::default();
+    let script = "
+        [[reply]]
+        call = [{ name = 'order', arguments = {} }, { name = 'order', arguments = {} }]
+        [[reply]]
+        text = 'Ordered.'
+    ";
+    let tool = order(&done, |_| Wait::signal("delivered"));
+    let shop =
+        Shop::new(Agent::new("buyer").policy(ScriptedPolicy::from_toml(script).unwrap()).tools([tool]));
+    let session = shop.start().await;
+    for (number, rest) in [(1, Rest::Signal { name: "delivered".to_owned() }), (2, Rest::Finished)] {
+        shop.runtime.signal(session, "delivered", json!(number)).await.unwrap();
+        assert_eq!(shop.runtime.drive(session).await.unwrap(), rest);
+        let records = shop.runtime.records(session).await.unwrap();
+        let is_end =
+            |body: &RecordBody| matches!(body, RecordBody::StepFinished(step) if step.name == "delivery");
+        assert_eq!(records.iter().filter(|record| is_end(&record.body)).count(), number);
+    }
+}
+
+#[tokio::test]
 async fn a_wait_for_a_signal_can_have_an_end() {
     let done = Arc::default();
     let until =

@@ -76,6 +76,19 @@ async fn sessions_are_driven_to_their_answers_and_leave_the_queue() {
 }
 
 #[tokio::test]
+async fn a_message_with_a_key_is_sent_once() {
+    let agent = answering("tailor");
+    let runtime = runtime([agent.clone()]);
+    let session = runtime.enqueue(&agent, "Mend.", EnqueueOptions::default()).await.unwrap().session;
+    for is_new in [true, false] {
+        let options = EnqueueOptions { key: Some("sleeve".to_owned()), ..EnqueueOptions::default() };
+        let again = runtime.enqueue_again(session, Some("And the sleeve."), options).await.unwrap();
+        assert_eq!((again.session, again.is_new), (session, is_new));
+    }
+    assert_eq!(runtime.store().inbox(session).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn errors_are_retried_and_then_given_up_with_their_reason() {
     let failing = FunctionPolicy::new(PolicyName::new("broken").unwrap(), |_| async {
         Err::<PolicyAnswer, BoxError>("no thread left".into())
