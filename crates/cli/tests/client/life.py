@@ -67,7 +67,11 @@ class Server:
         self.process = subprocess.Popen(
             WORK["serve"], cwd=WORK["directory"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
-        base, token = self.process.stdout.readline().strip().split("/#token=")
+        line = self.process.stdout.readline().strip()
+        if "/#token=" not in line:
+            self.kill()
+            raise AssertionError(f"the server did not start: {line!r}")
+        base, token = line.split("/#token=")
         self.client = AuthenticatedClient(base_url=base, token=token, timeout=60, raise_on_unexpected_status=True)
 
     def kill(self):

@@ -100,12 +100,12 @@ export async function sessions(main, { query, signal, server, go, title }) {
     ["/", "Search", () => search.focus()],
     ...(server.write ? [["n", "New session", () => start(server, go)]] : []),
   ]);
-  // Changes are streamed; while the stream is broken, the list is read again and again.
+  // Changes are streamed, but not those of sub-agents; they, and all while the stream is broken, are read again and again.
   let isLive = false;
   let due = null;
   const soon = () => { due ??= setTimeout(() => { due = null; refresh().catch(() => {}); }, 300); };
   followList({ session: soon, removed: soon, missed: soon, state: (word) => { isLive = word === "live"; if (isLive) soon(); } }, signal);
-  const timer = setInterval(() => { if (!document.hidden && !isLive) refresh().catch(() => {}); }, 3000);
+  const timer = setInterval(() => { if (!document.hidden && (!isLive || filter.origin === "call")) refresh().catch(() => {}); }, 3000);
   signal.addEventListener("abort", () => { clearInterval(timer); clearTimeout(pause); clearTimeout(due); });
 }
 
