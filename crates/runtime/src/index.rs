@@ -4,13 +4,14 @@
 //! from a version without one, and for sessions whose batches came without summaries. Those are folded once
 //! ([`Runtime::index`]): each summary is a write of its own, so an interruption loses nothing, and the next call continues.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::PoisonError;
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Position, SessionSummary, StopReason};
 use backstitch_core::ports::{
-    IndexedSession, IndexedStatus, SessionCursor, SessionOrder, SessionPage, SessionQuery, StoreError,
+    IndexedSession, IndexedStatus, QueueQuery, QueueState, SessionCursor, SessionOrder, SessionPage,
+    SessionQuery, StoreError,
 };
 use futures_util::future::join_all;
 use schemars::JsonSchema;
@@ -102,7 +103,8 @@ impl Runtime {
     }
 
     /// The sessions that a process should resume when it starts: those that are [interrupted](Self::interrupted_sessions), and those that
-    /// [`Runtime::shutdown`](crate::Runtime::shutdown) has paused. Pauses that wait for a decision are left out.
+    /// [`Runtime::shutdown`](crate::Runtime::shutdown) has paused. Pauses that wait for a decision are left out, and so are sessions
+    /// that [workers](crate::Worker) drive.
     pub async fn recoverable(&self) -> Result<Vec<SessionId>> {
         let mut sessions = self.interrupted_sessions().await?;
         for session in self.roots_with([IndexedStatus::Paused]).await? {
@@ -111,7 +113,25 @@ impl Runtime {
                 sessions.push(session);
             }
         }
+        let queued = self.queued_sessions().await?;
+        sessions.retain(|session| !queued.contains(session));
         Ok(sessions)
+    }
+
+    /// The sessions that workers drive, now or later: those of the queue that were not given up.
+    pub async fn queued_sessions(&self) -> Result<HashSet<SessionId>> {
+        let Ok(queue) = self.queue() else { return Ok(HashSet::new()) };
+        let mut query = QueueQuery { limit: 1_000, ..QueueQuery::default() };
+        let mut sessions = HashSet::new();
+        loop {
+            let page = queue.queued(query.clone()).await?;
+            let driven = page.sessions.iter().filter(|one| one.state != QueueState::Failed);
+            sessions.extend(driven.map(|one| one.session));
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => return Ok(sessions),
+            }
+        }
     }
 
     async fn roots_with(&self, statuses: impl IntoIterator<Item = IndexedStatus>) -> Result<Vec<SessionId>> {

@@ -156,9 +156,13 @@ fn sort(found: &mut [PastConversation]) {
 pub(crate) async fn to_resume(common: &Common) -> anyhow::Result<ToResume> {
     // A store that is not trusted is asked about, as by all commands.
     let address = OpenStore::address(common)?;
-    let found = of_store(&address).await?;
-    let open: Vec<PastConversation> =
-        found.iter().filter(|one| one.is_open() && one.is_free()).cloned().collect();
+    let mut open = of_store(&address).await?;
+    // Workers continue those of the queue that are not paused. A store of an older version that is only read has none.
+    let queued = IndexedStore::open(&address).await?.place.runtime.queued_sessions().await;
+    let queued = queued.unwrap_or_default();
+    let is_paused = |one: &PastConversation| one.session.status == IndexedStatus::Paused;
+    open.retain(|one| one.is_open() && one.is_free());
+    open.retain(|one| is_paused(one) || !queued.contains(&one.session.session));
     Ok(match open.len() {
         0 => ToResume::Latest,
         1 => ToResume::One(Box::new(open[0].clone())),

@@ -8,7 +8,7 @@ use backstitch::journal::PauseReason;
 use backstitch::view::JournalView;
 use serde_json::Value;
 
-use crate::common::Common;
+use crate::common::{Common, quoted};
 use crate::open::short;
 use crate::terminal::{exact_json, exact_text};
 
@@ -97,7 +97,12 @@ pub(crate) fn explain(common: &Common, view: &JournalView, all: &[PendingDecisio
                 lines.push(format!("paused: {detail}, so it is not complete. `--accept` accepts it as it is; without it, the model continues:"));
             }
             (PauseReason::Wait, _) => {
-                lines.push(format!("paused: {detail}. A worker continues it then, and so does:"));
+                lines.push(format!("paused: {detail}"));
+                let mut pauses = view.pauses().filter(|pause| pause.call_id == one.call);
+                if let Some(signal) = pauses.find_map(|pause| pause.wait.as_ref()?.signal_name()) {
+                    lines.push(indented(format!("signal {root} {}", quoted(&exact_text(signal)))));
+                }
+                lines.push("a worker continues it then if it is in the queue, and so does:".to_owned());
             }
             (PauseReason::Deadline, _) => {
                 lines.push(format!("paused: {detail}. Continue with more time, for instance:"));

@@ -228,6 +228,17 @@ fn schedules_are_listed_replaced_and_removed() {
 }
 
 #[test]
+fn what_waits_for_a_worker_does_not_wait_for_a_person() {
+    let stage = Stage::new();
+    let model = scripted(&stage, &json!([{"text": "Done."}]));
+    let session = enqueue(&stage, &model, "work/1", &["--at", "1h"]);
+    assert!(stage.run(&["inbox", "--here"]).worked_quietly().contains("nothing waits for you"));
+    let resumed = stage.run(&["resume", "--all-interrupted"]).worked_quietly();
+    assert!(resumed.contains("nothing was interrupted"), "{resumed}");
+    assert_eq!(queue(&stage)[&session]["state"], "waiting");
+}
+
+#[test]
 fn wrong_words_are_refused_before_anything_is_stored() {
     let stage = Stage::new();
     let refused = stage.run(&["enqueue", "Do it", "--at", "soon", "--model", "scripted:x"]).called_wrongly();
