@@ -121,12 +121,21 @@ impl Grid {
     /// Returns a line for each cell that is not empty, with the name of its column, and an empty line between rows.
     fn records(&self, columns: usize) -> Vec<Text> {
         let Some((header, rows)) = self.rows.split_first() else { return Vec::new() };
-        let mut lines = Vec::new();
+        // A name that is wider than a line is not repeated in each row.
+        let is_long: Vec<bool> =
+            header.iter().map(|name| !rows.is_empty() && name.width() > columns).collect();
+        let long = header.iter().zip(&is_long).filter(|(_, is_long)| **is_long);
+        let mut lines: Vec<Text> = long.flat_map(|(name, _)| name.lines(columns)).collect();
+        let names: Vec<GridCell> = header
+            .iter()
+            .zip(&is_long)
+            .map(|(name, is_long)| if *is_long { GridCell::default() } else { name.clone() })
+            .collect();
         for row in rows {
             if !lines.is_empty() {
                 lines.push(Text::new());
             }
-            for (name, cell) in header.iter().zip(row).filter(|(_, cell)| !cell.0.is_empty()) {
+            for (name, cell) in names.iter().zip(row).filter(|(_, cell)| !cell.0.is_empty()) {
                 let mut named = name.clone();
                 if !named.0.is_empty() {
                     named.0.push((Role::Plain, ": ".to_owned(), false));
@@ -139,5 +148,24 @@ impl Grid {
             lines.extend(header.iter().flat_map(|name| name.lines(columns)));
         }
         lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_wider_than_a_line_is_printed_once() {
+        let cell = |text: &str| GridCell(vec![(Role::Plain, text.to_owned(), false)]);
+        let rows = vec![
+            vec![cell(&"x".repeat(90)), cell("b")],
+            vec![cell("1"), cell("2")],
+            vec![cell("3"), cell("4")],
+        ];
+        let grid = Grid { alignments: Vec::new(), rows };
+        let lines: Vec<String> = grid.lines(20, Look::Words).iter().map(Text::text).collect();
+        assert_eq!(lines.concat().matches('x').count(), 90);
+        assert!(lines.ends_with(&["1", "b: 2", "", "3", "b: 4"].map(str::to_owned)), "{lines:?}");
     }
 }
