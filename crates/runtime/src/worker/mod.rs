@@ -205,7 +205,7 @@ impl Worker {
         let queue = self.runtime.queue()?.clone();
         let mut running = JoinSet::new();
         let (mut recovered, mut looked) = (None::<Instant>, None::<Instant>);
-        let mut names = Vec::new();
+        let mut names = BTreeSet::new();
         while !stop.is_cancelled() && !self.runtime.registry.stop.is_cancelled() {
             while running.try_join_next().is_some() {}
             let mut pause = self.options.poll;
@@ -217,9 +217,11 @@ impl Worker {
                         self.report(WorkerEvent::Recovered { sessions });
                     }
                 }
-                if looked.is_none_or(|at| at.elapsed() >= LOOK_AROUND.min(self.options.poll * 5)) {
+                let interval = LOOK_AROUND.min(self.options.poll.saturating_mul(5));
+                if names.is_empty() || looked.is_none_or(|at| at.elapsed() >= interval) {
                     looked = Some(Instant::now());
-                    names = self.known_names(&*queue).await?;
+                    // Agents that had sessions before may have some at any time.
+                    names.extend(self.known_names(&*queue).await?);
                     self.apply_schedules(&*queue).await?;
                 }
                 let free = self.options.concurrency.max(1).saturating_sub(running.len());

@@ -199,6 +199,32 @@ async fn a_process_outside_of_a_step_refuses_the_wait() {
 }
 
 #[tokio::test]
+async fn a_call_that_was_approved_is_not_asked_about_again_after_its_wait() {
+    let tool = Tool::builder("order", "Orders cloth.").unwrap().effect(Effect::External).needs_approval();
+    let tool = tool.handler(|context: ToolContext, _: NoArguments| async move {
+        context.wait("delivery", Wait::signal("delivered")).await?;
+        Ok(ToolResult::ok("it waited"))
+    });
+    let shop = Shop::new(agent(tool));
+    let run = shop.runtime.start(&shop.agent, "Buy cloth.").await.unwrap();
+    run.outcome().await.unwrap();
+    let session = run.session();
+    let call = shop.runtime.waiting_calls(session).await.unwrap()[0].call;
+    shop.runtime.approve(session, call).await.unwrap();
+    let waits = Rest::Signal { name: "delivered".to_owned() };
+    assert_eq!(shop.runtime.drive(session).await.unwrap(), waits);
+    let head = shop.runtime.records(session).await.unwrap().len();
+    assert_eq!(shop.runtime.drive(session).await.unwrap(), waits);
+    assert_eq!(
+        shop.runtime.records(session).await.unwrap().len(),
+        head,
+        "a session that waits is left as it is"
+    );
+    shop.runtime.signal(session, "delivered", json!(null)).await.unwrap();
+    assert_eq!(shop.runtime.drive(session).await.unwrap(), Rest::Finished);
+}
+
+#[tokio::test]
 async fn cancelling_ends_a_wait() {
     let done = Arc::default();
     let shop = Shop::new(agent(order(&done, |_| Wait::signal("delivered"))));
