@@ -135,12 +135,12 @@ impl Inbox {
                 self.pass_on(id, child, passed).await?;
             }
         }
-        self.live.receive_signals(None).await?;
         let waiting = self.waiting().await?;
         for (id, item) in waiting.into_iter().filter(|(_, item)| item.kind == InboxKind::Resolution) {
             self.decide(id, &item).await?;
         }
-        Ok(())
+        // Nothing else is recorded before a decision has repaired the session.
+        self.live.receive_signals(None).await
     }
 
     /// Passes an item on to a sub-agent. After a crash in between it is passed on again: a decision is noted as already made, and a

@@ -16,7 +16,7 @@ use backstitch_core::journal::{
     ApprovalSubject, Decision, InboxId, InboxItem, InboxKind, Note, Origin, PauseReason, PauseResolved,
 };
 use backstitch_core::message::OptionResult;
-use backstitch_core::ports::{ClaimMode, QueueQuery, Workspace};
+use backstitch_core::ports::{ClaimMode, QueueQuery, QueueState, Workspace};
 use backstitch_core::view::{Call, CallStatus, JournalView};
 use futures_util::FutureExt as _;
 
@@ -292,11 +292,12 @@ impl Runtime {
         Ok(self.store().send(session, item).await?)
     }
 
-    /// Whether workers drive a session.
+    /// Whether workers drive a session. One that they gave up, they do not.
     pub(super) async fn is_queued(&self, session: SessionId) -> Result<bool> {
         let Ok(queue) = self.queue() else { return Ok(false) };
         let query = QueueQuery { session: Some(session), limit: 1, ..QueueQuery::default() };
-        Ok(!queue.queued(query).await?.sessions.is_empty())
+        let found = queue.queued(query).await?.sessions;
+        Ok(found.iter().any(|one| one.state != QueueState::Failed))
     }
 }
 
