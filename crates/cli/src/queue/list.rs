@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::common::{Common, counted};
 use crate::error::{CommandError, ErrorCode};
+use crate::look::list::tag;
 use crate::open::{OpenStore, short};
 use crate::report::Report;
 use crate::terminal::{Pager, Role, Table, Text};
@@ -36,8 +37,9 @@ enum QueueChange {
     },
     /// Limit how many sessions with a tag are driven at a time. Without a number, remove the limit.
     Limit {
-        /// The tag, as KEY=VALUE.
-        tag: String,
+        /// The tag.
+        #[arg(value_name = "KEY=VALUE", value_parser = tag)]
+        tag: (String, String),
         /// The most sessions.
         most: Option<u32>,
     },
@@ -70,7 +72,9 @@ impl QueueCommand {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         match self.change {
             Some(QueueChange::Retry { session }) => retry(common, &session).await,
-            Some(QueueChange::Limit { tag, most }) => limit(common, &tag, most).await,
+            Some(QueueChange::Limit { tag: (key, value), most }) => {
+                limit(common, &format!("{key}={value}"), most).await
+            }
             None => self.list(common).await,
         }
     }

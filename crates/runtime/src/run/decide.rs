@@ -14,6 +14,7 @@ use backstitch_core::code::ErrorCode;
 use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{
     ApprovalSubject, Decision, InboxId, InboxItem, InboxKind, Note, Origin, PauseReason, PauseResolved,
+    QueueEntry,
 };
 use backstitch_core::message::OptionResult;
 use backstitch_core::ports::{ClaimMode, QueueQuery, QueueState, Workspace};
@@ -290,6 +291,17 @@ impl Runtime {
             return Ok(self.store().send(outermost, item.for_sub_agent(session)).await?);
         }
         Ok(self.store().send(session, item).await?)
+    }
+
+    /// Makes a session of the queue ready that this process drives without it. Once this process has ended or was killed, a worker looks
+    /// at the session: it may have its answer, or wait for something else than before.
+    pub(super) async fn give_to_workers(&self, session: SessionId) -> Result<()> {
+        let Ok(queue) = self.queue() else { return Ok(()) };
+        let query = QueueQuery { session: Some(session), limit: 1, ..QueueQuery::default() };
+        if let Some(one) = queue.queued(query).await?.sessions.pop() {
+            queue.enqueue(session, QueueEntry { due: None, key: None, ..one.entry }).await?;
+        }
+        Ok(())
     }
 
     /// Whether workers drive a session. One that they gave up, they do not.

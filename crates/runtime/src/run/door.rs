@@ -256,7 +256,7 @@ impl Runtime {
             Target::Known(session, options) => {
                 // The directory is opened before the session is claimed. If it is in use because a process holds the
                 // session, that is the reason of the failure.
-                let takes_over = options.take_over;
+                let (takes_over, is_lent) = (options.take_over, options.claim.is_some());
                 let mut options = match self.options(agent, session, options).await {
                     Err(error) if !takes_over => return Err(self.explain_held(session, error).await),
                     options => options?,
@@ -269,6 +269,10 @@ impl Runtime {
                         Err(error) => Err(error),
                     };
                     session.clone().or_release(recorded).await?;
+                }
+                if !is_lent {
+                    let given_back = self.give_to_workers(session.id()).await;
+                    session.clone().or_release(given_back).await?;
                 }
                 let head = session.view().await.head();
                 Ok((session, head, None))
