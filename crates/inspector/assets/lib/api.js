@@ -103,7 +103,7 @@ function parse(block) {
 
 /**
  * Follows the events of a session until `signal` aborts it. Reconnects by itself from the last record it has seen, so no record is
- * missed; `on.state` is told `live`, `waiting` or `ended`.
+ * missed; `on.state` is called with `live`, `waiting` or `ended`.
  */
 export async function follow(session, from, on, signal) {
   let next = from;

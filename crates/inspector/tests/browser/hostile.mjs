@@ -84,7 +84,7 @@ export const hostile = {
     for (const rule of ["script-src-elem", "img-src", "frame-src", "style-src-elem", "connect-src"]) if (!refused.includes(rule)) throw new Error(`${rule} is not enforced: ${refused}`);
     await expect(page, "!('pwned' in window)", "an inline script ran");
     await pause(50);
-    // What was refused is no problem of the page, and was not sent.
+    // What was refused is not a defect of the page, and was not sent.
     page.problems.length = 0;
     page.requests.length = 0;
   },
