@@ -78,7 +78,7 @@ impl WorkerCommand {
                     announce(common, json!({"event": "draining"}), text.to_owned());
                 }
                 2 => {
-                    runtime.stop(StopReason::Signal);
+                    runtime.stop(StopReason::Shutdown);
                     announce(common, json!({"event": "stopping"}), "pausing the running sessions".to_owned());
                 }
                 // Another worker recovers from this as from any crash.

@@ -4,9 +4,11 @@
 //! runs jobs, with the id of the session as its key. Both may be repeated at any time: a drive of a session that rests does nothing
 //! and returns the same rest, and an item is delivered once for its word.
 
+use std::sync::Arc;
+
 use backstitch_core::code::ErrorCode;
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{InboxItem, PauseReason};
+use backstitch_core::journal::{InboxItem, PauseReason, SessionPaused, StopReason};
 use backstitch_core::object::INLINE_LIMIT;
 use backstitch_core::ports::Store;
 use backstitch_core::session::BoxError;
@@ -99,6 +101,13 @@ impl Runtime {
     /// that does not know yet that it lost its work.
     pub async fn drive_with(&self, session: SessionId, options: SessionOptions) -> Result<Rest> {
         let (agent, resume) = self.agent_of(session).await?;
+        let view = self.view(session).await?;
+        if let Some(pause) = pauses_of_person(&view).next()
+            && self.store().inbox(session).await?.is_empty()
+        {
+            let detail = pause.detail.clone().unwrap_or_default();
+            return Ok(Rest::Person { reason: pause.reason, detail });
+        }
         let begin = Begin::Resume(resume);
         let ended = match self.run(&agent, Target::Known(session, options), begin).await {
             Ok(run) => run.outcome().await,
@@ -183,6 +192,16 @@ impl Runtime {
             ) => Rest::Finished,
         })
     }
+}
+
+/// Returns the pauses that only a person ends: of a session that was stopped on a terminal, and of an answer that was cut off. A pause
+/// without such a cause may be that of a process that was shut down and then killed, so it is continued.
+pub(crate) fn pauses_of_person(view: &JournalView) -> impl Iterator<Item = &Arc<SessionPaused>> {
+    let is_stopped = view.stopped().is_some_and(|stopped| stopped.reason == StopReason::Signal);
+    view.pauses().filter(move |pause| {
+        let is_asked = pause.reason == PauseReason::Asked && is_stopped;
+        pause.session.is_none() && (is_asked || pause.reason == PauseReason::Truncated)
+    })
 }
 
 /// Returns the session whose call waits for a signal: this one, or a child session of one of its calls.

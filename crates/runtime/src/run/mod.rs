@@ -36,6 +36,7 @@ use crate::runtime::Runtime;
 pub use compact::CompactOptions;
 pub use decide::{DecideOptions, DecisionState};
 pub use drive::Rest;
+pub(crate) use drive::pauses_of_person;
 pub use history::{ForkOptions, HistoryStep, RewindOptions};
 pub use holder::SessionHolder;
 pub use people::{ApprovalOutcome, DecidedCall, DecisionReport, ResolutionReport};

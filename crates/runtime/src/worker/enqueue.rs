@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{InboxItem, QueueEntry};
+use backstitch_core::journal::{Decision, InboxItem, QueueEntry};
 use backstitch_core::ports::StoreError;
 use backstitch_core::time::Timestamp;
 use schemars::JsonSchema;
@@ -16,6 +16,7 @@ use crate::agent::{Agent, Mission};
 use crate::error::{Result, RuntimeError};
 use crate::evaluate::Evaluator;
 use crate::report::Version;
+use crate::run::pauses_of_person;
 use crate::runtime::{Runtime, SessionOptions};
 
 /// How a session waits for a worker.
@@ -118,7 +119,8 @@ impl Runtime {
         message: Option<&str>,
         options: EnqueueOptions,
     ) -> Result<EnqueuedSession> {
-        let summary = self.view(session).await?.summary();
+        let view = self.view(session).await?;
+        let summary = view.summary();
         let Some(agent) = summary.agent else {
             return Err(RuntimeError::UnknownAgent { session, agent: None });
         };
@@ -139,7 +141,15 @@ impl Runtime {
                 let item = InboxItem::message(text, self.clock().now());
                 self.deliver(session, key, item).await?;
             }
-            (None, _) => {}
+            (None, _) => {
+                for pause in pauses_of_person(&view) {
+                    match self.decide(session, pause.call_id, Decision::Continue, None).await {
+                        // One decision may end several pauses.
+                        Ok(_) | Err(RuntimeError::Unresolvable(_)) => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+            }
         }
         let entry = EnqueueOptions { tags: summary.tags, ..options }.entry(&agent);
         let found = self.queue()?.enqueue(session, entry).await?;

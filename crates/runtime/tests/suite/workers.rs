@@ -1,8 +1,10 @@
 //! Workers in one process: what they take, how they give it back, and when they give up.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use backstitch_core::journal::{PauseReason, StopReason};
 use backstitch_core::message::PolicyName;
 use backstitch_core::ports::{PolicyAnswer, QueueQuery, QueueState};
 use backstitch_core::session::BoxError;
@@ -86,6 +88,37 @@ async fn a_message_with_a_key_is_sent_once() {
         assert_eq!((again.session, again.is_new), (session, is_new));
     }
     assert_eq!(runtime.store().inbox(session).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn what_was_stopped_on_a_terminal_rests_until_it_is_enqueued() {
+    let (asked, calls) = (Arc::new(tokio::sync::Notify::new()), Arc::new(AtomicUsize::new(0)));
+    let notify = asked.clone();
+    let policy = FunctionPolicy::new(PolicyName::new("slow").unwrap(), move |_| {
+        let (notify, is_first) = (notify.clone(), calls.fetch_add(1, Ordering::SeqCst) == 0);
+        async move {
+            notify.notify_one();
+            if is_first {
+                std::future::pending::<()>().await;
+            }
+            Err::<PolicyAnswer, BoxError>("no thread left".into())
+        }
+    });
+    let agent = Agent::new("tailor").policy(policy).backoff(Backoff::NEVER);
+    let store = Arc::new(MemoryStore::new());
+    let agents = Arc::new(AgentRegistry::new([agent.clone()]));
+    let process = || Runtime::new(store.clone()).with_queue(store.clone()).with_agents(agents.clone());
+    let (terminal, runtime) = (process(), process());
+    let run = terminal.start(&agent, "Mend.").await.unwrap();
+    asked.notified().await;
+    terminal.stop(StopReason::Signal);
+    run.outcome().await.unwrap();
+    for _ in 0..2 {
+        let rest = runtime.drive(run.session()).await.unwrap();
+        assert!(matches!(rest, Rest::Person { reason: PauseReason::Asked, .. }), "{rest:?}");
+    }
+    runtime.enqueue_again(run.session(), None, EnqueueOptions::default()).await.unwrap();
+    assert!(runtime.drive(run.session()).await.unwrap_err().to_string().contains("no thread left"));
 }
 
 #[tokio::test]
