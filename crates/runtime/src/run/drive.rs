@@ -100,9 +100,11 @@ impl Runtime {
     /// Like [`drive`](Self::drive), with options: a claim that the caller holds, or whether to take over the session from a process
     /// that does not know yet that it lost its work.
     pub async fn drive_with(&self, session: SessionId, options: SessionOptions) -> Result<Rest> {
-        let (agent, resume) = self.agent_of(session).await?;
         let view = self.view(session).await?;
-        if let Some(pause) = pauses_of_person(&view).next()
+        let (agent, resume) = self.agent_of(&view).await?;
+        let paused = pauses_of_person(&view).next().cloned();
+        drop(view);
+        if let Some(pause) = paused
             && self.store().inbox(session).await?.is_empty()
         {
             let detail = pause.detail.clone().unwrap_or_default();
@@ -141,14 +143,10 @@ impl Runtime {
         Ok(SentItem { v: Version, session, item, open: view.open_evaluation().is_some() })
     }
 
-    /// Returns the name of a session's agent, if its journal has it.
-    pub(crate) async fn agent_name(&self, session: SessionId) -> Result<Option<String>> {
-        Ok(self.view(session).await?.summary().agent.map(|name| name.to_string()))
-    }
-
     /// Finds the agent of a session by its name, and how it continues the session.
-    async fn agent_of(&self, session: SessionId) -> Result<(Agent, ResumeOptions)> {
-        let name = self.agent_name(session).await?;
+    async fn agent_of(&self, view: &JournalView) -> Result<(Agent, ResumeOptions)> {
+        let session = view.session_id();
+        let name = view.summary().agent.map(|name| name.to_string());
         let (Some(name), Some(agents)) = (&name, self.agents()) else {
             return Err(RuntimeError::UnknownAgent { session, agent: name });
         };

@@ -142,7 +142,7 @@ impl Runtime {
                 self.deliver(session, key, item).await?;
             }
             (None, _) => {
-                for pause in pauses_of_person(&view) {
+                for pause in pauses_of_person(&view).cloned().collect::<Vec<_>>() {
                     match self.decide(session, pause.call_id, Decision::Continue, None).await {
                         // One decision may end several pauses.
                         Ok(_) | Err(RuntimeError::Unresolvable(_)) => {}
