@@ -238,9 +238,9 @@ def play(terminal):
 
 
 def form(text):
-    """A transcript without ids, times, sizes and the widths of columns."""
+    """A transcript without ids, times, sizes, counts above nine and the widths of columns."""
     for pattern, word in [(r"\b[0-9a-f]{12,16}\b", "ID"), (r"\d{4}-\d\d-\d\d(T[\d:.]+Z)?", "DATE"), (r"\b(now|(\d+(\.\d+)? (ms|s|min)( ago)?))\b", "TIME"),
-                          (r"rescue:\d+", "rescue:N"), (r"\d+ %|\d+\.\d+|\d[\d,]{2,}", "N"), (r"[ \n]+", " ")]:
+                          (r"rescue:\d+", "rescue:N"), (r"\d+ %|\d+\.\d+|\d[\d,]+", "N"), (r"[ \n]+", " ")]:
         text = re.sub(pattern, word, text)
     return text.strip()
 
