@@ -166,6 +166,7 @@ mod tests {
             "9ed1500f791d0861",
             "81f1a4758023850d",
             "977e7755577ead88",
+            "d59c7c22b9c4c8b0",
         ];
         assert_eq!(checksums, released);
     }

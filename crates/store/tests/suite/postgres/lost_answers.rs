@@ -15,7 +15,10 @@ use tempfile::TempDir;
 use super::support::{Temporary, options};
 use crate::sqlite::support::{Writer, notes};
 
-/// Cuts connections whose next answer is that of an append, after the server has sent it.
+/// Calls whose answers are lost.
+const CALLS: [&str; 4] = ["append_1(", "append_queued_1(", "take_1(", "release_1("];
+
+/// Cuts connections whose next answer is that of such a call, after the server has sent it.
 #[derive(Default)]
 pub(super) struct Cuts {
     /// How many answers to lose.
@@ -28,6 +31,16 @@ pub(super) struct Cuts {
 }
 
 impl Cuts {
+    /// Loses the next answer.
+    pub(super) fn lose_next(&self) {
+        self.left.store(1, Ordering::SeqCst);
+    }
+
+    /// How many answers were lost.
+    pub(super) fn lost(&self) -> u32 {
+        self.lost.load(Ordering::SeqCst)
+    }
+
     /// Ends all connections, and accepts none.
     pub(super) fn stop(&self) {
         self.is_away.store(true, Ordering::SeqCst);
@@ -58,7 +71,8 @@ fn serve(place: &Path, server: PathBuf, cuts: Arc<Cuts>) {
                 let mut bytes = vec![0; 1 << 16];
                 while let Ok(length @ 1..) = from.read(&mut bytes) {
                     let text = &bytes[..length];
-                    seen.store(text.windows(8).any(|part| part == b"append_1"), Ordering::SeqCst);
+                    let has = |call: &&str| text.windows(call.len()).any(|part| part == call.as_bytes());
+                    seen.store(CALLS.iter().any(has), Ordering::SeqCst);
                     if to.write_all(text).is_err() {
                         break;
                     }
@@ -86,7 +100,7 @@ fn serve(place: &Path, server: PathBuf, cuts: Arc<Cuts>) {
     });
 }
 
-fn behind_proxy() -> Option<(Temporary, Arc<Cuts>, TempDir)> {
+pub(super) fn behind_proxy() -> Option<(Temporary, Arc<Cuts>, TempDir)> {
     behind_proxy_with(|options| options.with_deadline(std::time::Duration::from_secs(3)))
 }
 

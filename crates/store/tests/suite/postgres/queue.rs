@@ -3,14 +3,16 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use backstitch_core::journal::{Position, QueueEntry};
+use backstitch_core::journal::{Batch, Position, QueueEntry};
 use backstitch_core::ports::{
-    Owner, Queue, QueueRest, SessionClaim, Store, StoreError, TakeRequest, TakenSession,
+    ClaimMode, Owner, Queue, QueueRest, QueueState, SessionClaim, Store, StoreError, TakeRequest,
+    TakenSession,
 };
 use backstitch_store::PostgresStore;
 use backstitch_testkit::{block_on, sample};
 use tempfile::TempDir;
 
+use super::lost_answers::behind_proxy;
 use super::support::{Temporary, options, parsed};
 use crate::sqlite::support::Writer;
 
@@ -22,7 +24,7 @@ const REPORT: &str = "BACKSTITCH_STORE_TEST_REPORT";
 fn enqueue(store: &PostgresStore, seed: u64) {
     let writer = Writer::create(store, sample::session(seed));
     let session = writer.session();
-    block_on(store.release(writer.claim)).unwrap();
+    block_on(Store::release(store, writer.claim)).unwrap();
     block_on(store.enqueue(session, QueueEntry::new("tailor"))).unwrap();
 }
 
@@ -91,7 +93,7 @@ fn a_worker_whose_lease_is_over_is_stale_everywhere() {
     }
     assert_eq!(recovered, 1);
     assert!(matches!(append(&store, &taken.claim), Err(StoreError::Fenced { .. })));
-    let released = block_on(store.release(taken.clone(), QueueRest::Done));
+    let released = block_on(Queue::release(&*store, taken.clone(), QueueRest::Done));
     assert!(matches!(released, Err(StoreError::Fenced { .. })), "{released:?}");
     assert_eq!(store.sql("SELECT count(*) FROM {schema}.workers"), "0");
     // It registers again, and takes what is there.
@@ -119,7 +121,7 @@ fn many_sessions_are_taken_in_their_order() {
     let Some(store) = Temporary::new() else { return };
     store.sql(
         "INSERT INTO {schema}.sessions (session, created, chain)
-            SELECT gen_random_uuid(), nextval('{schema}.creations'), decode(repeat('00', 32), 'hex') FROM generate_series(1, 20000)",
+            SELECT gen_random_uuid(), nextval('{schema}.creations'), decode(repeat('00', 16), 'hex') FROM generate_series(1, 20000)",
     );
     store.sql(
         "INSERT INTO {schema}.queue (session, agent, priority, due, tags, state) SELECT id, 'tailor',
@@ -136,31 +138,32 @@ fn many_sessions_are_taken_in_their_order() {
 }
 
 #[test]
-fn connections_that_end_while_a_session_is_enqueued_lose_nothing() {
-    let Some(store) = Temporary::new() else { return };
-    let done = std::sync::atomic::AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !done.load(std::sync::atomic::Ordering::SeqCst) {
-                let mine =
-                    "query LIKE '%append_queued_1%' AND query LIKE '%{schema}%' AND pid <> pg_backend_pid()";
-                store.sql(&format!(
-                    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE {mine}"
-                ));
-            }
-        });
-        for seed in 1..=40 {
-            let session = sample::session(seed);
-            let mode = backstitch_core::ports::ClaimMode::IfFree;
-            let claim = block_on(store.claim(session, Owner::new("creator"), mode)).unwrap();
-            let created = sample::created(session);
-            let mut batch = backstitch_core::journal::Batch::at(created.created_at).with(created);
-            batch.enqueue(QueueEntry::new("tailor").with_key(seed.to_string()));
-            block_on(store.append(session, Position::START, claim.fence, batch))
-                .expect("an append whose connection ended is resolved");
-            block_on(store.release(claim)).unwrap();
-        }
-        done.store(true, std::sync::atomic::Ordering::SeqCst);
-    });
-    assert_eq!(take(&store, 100).len(), 40);
+fn answers_that_are_lost_are_found_out() {
+    let Some((store, cuts, _place)) = behind_proxy() else { return };
+    let session = sample::session(1);
+    let claim = block_on(store.claim(session, Owner::new("creator"), ClaimMode::IfFree)).unwrap();
+    let created = sample::created(session);
+    let mut batch = Batch::at(created.created_at).with(created);
+    batch.enqueue(QueueEntry::new("tailor").with_key("once"));
+    cuts.lose_next();
+    block_on(store.append(session, Position::START, claim.fence, batch)).expect("a lost answer is found out");
+    assert_eq!(cuts.lost(), 1);
+    block_on(Store::release(&*store, claim)).unwrap();
+    assert_eq!(block_on(store.keyed("once")).unwrap(), Some(session));
+
+    // The sessions of a take without an answer are nobody's for a while.
+    cuts.lose_next();
+    let request = TakeRequest { owner: Owner::new("worker"), agents: vec!["tailor".into()], limit: 1 };
+    let lost = block_on(store.take(request));
+    assert!(matches!(lost, Err(StoreError::Unavailable { .. })), "{lost:?}");
+    store.sql("UPDATE {schema}.queue SET taken_at = now() - interval '1 hour'");
+    assert_eq!(block_on(store.recover()).unwrap(), 1);
+    let taken = take(&store, 1).remove(0);
+    assert_eq!(taken.attempts, 0);
+
+    cuts.lose_next();
+    block_on(Queue::release(&*store, taken, QueueRest::Wait { until: None })).unwrap();
+    assert_eq!(cuts.lost(), 3);
+    assert_eq!(block_on(store.counts()).unwrap()[0].state, QueueState::Waiting);
+    assert_eq!(block_on(store.holder(session)).unwrap(), None);
 }

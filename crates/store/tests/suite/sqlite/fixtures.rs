@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use backstitch_core::journal::{Position, QueueEntry};
 use backstitch_core::object::Object;
-use backstitch_core::ports::{ClaimMode, GcMode, Queue as _, Retention, Store as _, StoreError};
+use backstitch_core::ports::{ClaimMode, GcMode, Queue as _, Retention, Store, StoreError};
 use backstitch_core::view::JournalView;
 use backstitch_store::SqliteStore;
 use backstitch_testkit::{block_on, sample};
@@ -33,7 +33,7 @@ const FIXTURES: &[(&str, usize, &str)] = &[
     ("store-v4.db", 4, "51533b03223d0729"),
     ("store-v5.db", 4, "a539f055770f0c29"),
     ("store-v6.db", 4, "4a05dc065a802a72"),
-    ("store-v7.db", 4, "4a05dc065a802a72"),
+    ("store-v7.db", 4, "6980abf70e9a5416"),
 ];
 
 #[test]
@@ -55,8 +55,8 @@ fn make_a_fixture() {
     let (session, fence) = (writer.session(), writer.claim.fence);
     block_on(store.send(session, sample::item("waits"))).unwrap();
     block_on(store.save_snapshot(session, fence, Position::new(2), b"a snapshot".to_vec())).unwrap();
-    block_on(store.release(agent.claim)).unwrap();
-    block_on(store.release(writer.claim)).unwrap();
+    block_on(Store::release(&store, agent.claim)).unwrap();
+    block_on(Store::release(&store, writer.claim)).unwrap();
     block_on(store.enqueue(session, QueueEntry::new("tailor").with_key("once"))).unwrap();
     drop(store);
     let locks = format!("{}-locks", FIXTURES.last().unwrap().0);

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::child::{Running, Task, command_ignoring_file_size_signal, wait_for};
 use super::support::{Temporary, Writer, claim, notes};
 
-const LIMIT: u64 = 400 * 1024;
+const LIMIT: u64 = 500 * 1024;
 
 /// Incompressible text.
 fn noise(seed: u64, bytes: usize) -> String {

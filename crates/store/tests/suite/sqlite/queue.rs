@@ -18,7 +18,7 @@ crate::conformance::queue::queue_conformance!(Temporary::new);
 fn enqueue(store: &SqliteStore, seed: u64) {
     let writer = Writer::create(store, sample::session(seed));
     let session = writer.session();
-    block_on(store.release(writer.claim)).unwrap();
+    block_on(Store::release(store, writer.claim)).unwrap();
     block_on(store.enqueue(session, QueueEntry::new("tailor").with_tag("t"))).unwrap();
 }
 
@@ -36,7 +36,7 @@ pub(super) fn take(task: &mut Task) {
     while !go.exists() {
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
-    let stale = block_on(store.release(taken[0].clone(), QueueRest::Done));
+    let stale = block_on(Queue::release(&store, taken[0].clone(), QueueRest::Done));
     task.report(format!("released {stale:?}"));
 }
 

@@ -109,7 +109,7 @@ pub(crate) fn no_wake_up_is_lost(store: &dyn Store, queue: &dyn Queue) {
             }
         }
         done.store(true, Ordering::SeqCst);
-        workers.map(|worker| worker.join().expect("a worker ends"));
+        workers.into_iter().for_each(|worker| worker.join().expect("a worker ends"));
     });
     // One worker may have looked just before the other released.
     drive();
