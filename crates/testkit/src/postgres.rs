@@ -152,8 +152,9 @@ fn start(programs: &Path, directory: &Path, owner: Option<(u32, u32)>, has_poole
         start_pooler(directory, owner);
     }
     let mut watch = command(Path::new("/usr/bin/setsid"), owner);
-    watch.args(["sh", "-c", WATCH, "watch"]).arg(directory).arg(programs);
-    watch.spawn().expect("the watch can be started");
+    watch.args(["--fork", "sh", "-c", WATCH, "watch"]).arg(directory).arg(programs);
+    let started = watch.status();
+    assert!(started.is_ok_and(|started| started.success()), "the watch does not start");
 }
 
 fn start_pooler(directory: &Path, owner: Option<(u32, u32)>) {
