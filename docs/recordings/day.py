@@ -239,6 +239,8 @@ def play(terminal):
 
 def form(text):
     """A transcript without ids, times, sizes, counts above nine and the widths of columns."""
+    # What killed processes leave is removed by a call or by `gc`, whichever is first.
+    text = re.sub(r"removed \S+,\s+which\s+a\s+killed\s+process\s+had\s+left\s", "", text)
     for pattern, word in [(r"\b[0-9a-f]{12,16}\b", "ID"), (r"\d{4}-\d\d-\d\d(T[\d:.]+Z)?", "DATE"), (r"\b(now|(\d+(\.\d+)? (ms|s|min)( ago)?))\b", "TIME"),
                           (r"rescue:\d+", "rescue:N"), (r"\d+ %|\d+\.\d+|\d[\d,]+", "N"), (r"[ \n]+", " ")]:
         text = re.sub(pattern, word, text)
