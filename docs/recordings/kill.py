@@ -3,7 +3,7 @@ import sys
 
 NAME = "kill-and-resume.svg"
 TITLE = "An agent is killed in the middle of a tool call, and resumed by a new process"
-ROWS = 26
+ROWS = 32
 
 AGENT = r"""
 name = "clerk"
@@ -41,7 +41,7 @@ def play(terminal):
     terminal.open("shop")
     terminal.type('backstitch run "Take stock" --agent ../clerk.toml')
     terminal.until(lambda: report.exists() and report.stat().st_size, "half of the report")
-    terminal.rest(1)
+    terminal.rest(1.5)
     terminal.kill()
     terminal.type("cat report.txt")
     terminal.ready()
