@@ -115,6 +115,7 @@ fn sew(stage: &Stage) -> String {
         {"text": "The hem is **sewn**."},
         {"text": "It is sewn again.", "fail": [{"kind": "rate_limited", "times": 2, "retry_after_ms": 10}]},
         {"text": "It is sewn a third time."},
+        {"text": "A red thread it is."},
     ]);
     let agent = agent(stage, "tailor", "auto", &replies, CUT);
     assert_eq!(stage.run(&["run", "Sew the hem", "--agent", &agent]).code, Some(0));
