@@ -53,15 +53,17 @@ impl Enqueue {
             ..EnqueueOptions::default()
         };
         let text = self.mission.map(|text| mission::of_argument("MISSION", text)).transpose()?;
-        let done = match (&self.session, text) {
+        let (place, done) = match (&self.session, text) {
             (Some(session), text) => {
                 let (place, session) = OpenStore::with_session(common, Some(session)).await?;
-                place.runtime.enqueue_again(session, text.as_deref(), options).await?
+                let done = place.runtime.enqueue_again(session, text.as_deref(), options).await?;
+                (place, done)
             }
             (None, text) => {
                 let (place, built) = agent_for_workers(common, &self.agent).await?;
                 let mission = built.mission(&text.unwrap_or_default())?;
-                place.runtime.enqueue(&built.agent, mission, options).await?
+                let done = place.runtime.enqueue(&built.agent, mission, options).await?;
+                (place, done)
             }
         };
         let id = short(done.session);
@@ -70,7 +72,8 @@ impl Enqueue {
             (true, Some(at)) => format!("session {id} waits for a worker, from {at} on"),
             (false, _) => format!("the key was used before, for session {id}; nothing was changed"),
         };
-        let hint = common.hint("worker");
+        // A worker here would use another store, if the agent works in the directory of another project.
+        let hint = common.naming(&place.address).hint("worker");
         Ok(Report::new(&done).line(line).line(format!("`{hint}` drives what waits")).print(common))
     }
 }

@@ -80,8 +80,8 @@ impl AddSchedule {
             ..ScheduleOptions::new(self.name, self.cron)
         };
         let added = place.runtime.add_schedule(&built.agent, &built.mission(&text)?, options).await?;
-        let (line, hint) =
-            (format!("{} ({}): next at {}", added.name, added.cron, added.next), common.hint("worker"));
+        let line = format!("{} ({}): next at {}", added.name, added.cron, added.next);
+        let hint = common.naming(&place.address).hint("worker");
         Ok(Report::new(&added).line(line).line(format!("`{hint}` starts its sessions")).print(common))
     }
 }
