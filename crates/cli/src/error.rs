@@ -114,10 +114,14 @@ fn is_usage(error: &anyhow::Error) -> bool {
         };
         let about_sql =
             |error: &SelectError| matches!(error, SelectError::Refused { .. } | SelectError::Invalid { .. });
+        let about_call = |error: &RuntimeError| {
+            use RuntimeError::{InvalidSchedule, InvalidSignal, NoFiles};
+            matches!(error.cause(), NoFiles { .. } | InvalidSchedule { .. } | InvalidSignal { .. })
+        };
         is(error, about_file)
             || is(error, about_sql)
             || is(error, |error: &CommandError| error.code == ErrorCode::NoModel)
-            || is(error, |error: &RuntimeError| matches!(error.cause(), RuntimeError::NoFiles { .. }))
+            || is(error, about_call)
             || is(error, |error: &FindError| matches!(error, FindError::NotAnId { .. }))
             || error.is::<Usage>()
             || error.is::<ConfigError>()

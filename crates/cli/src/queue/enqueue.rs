@@ -104,7 +104,12 @@ fn start_time(text: &str, now: Timestamp) -> Result<Timestamp, Usage> {
             "--at {text:?} is not a time: write 2026-01-31T08:00:00Z, or 2h for a length of time from now"
         ))
     })?;
-    Ok(now.saturating_add(after))
+    let time = now.saturating_add(after);
+    // The last time of all stands for everything after it, and cannot be stored.
+    match Timestamp::from_unix_micros(time.unix_micros()) {
+        Ok(_) => Ok(time),
+        Err(_) => Err(Usage(format!("--at {text:?} is after the last time that can be stored"))),
+    }
 }
 
 #[cfg(test)]
@@ -117,5 +122,6 @@ mod tests {
         assert_eq!(start_time("2026-02-01T00:00:00Z", now).unwrap(), "2026-02-01T00:00:00Z".parse().unwrap());
         assert_eq!(start_time("90m", now).unwrap(), "2026-01-31T09:30:00Z".parse().unwrap());
         assert!(start_time("soon", now).unwrap_err().0.contains("is not a time"));
+        assert!(start_time("99999999d", now).unwrap_err().0.contains("is after the last time"));
     }
 }
