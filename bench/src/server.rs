@@ -109,7 +109,7 @@ fn latency(report: &mut Report, client: &ApiClient, session: SessionId) {
         let mut samples = Samples::default();
         let mut bytes = 0;
         for _ in 0..ROUNDS {
-            let (answer, elapsed) = once(|| client.send("GET", &path, &[], b"").bytes());
+            let (answer, elapsed) = once(|| read(client, &path));
             bytes = answer.len();
             samples.add(elapsed);
         }
@@ -122,6 +122,13 @@ fn latency(report: &mut Report, client: &ApiClient, session: SessionId) {
     }
 }
 
+/// Reads the whole answer to a request, which has to work.
+fn read(client: &ApiClient, path: &str) -> Vec<u8> {
+    let answer = client.send("GET", path, &[], b"");
+    assert_eq!(answer.status, 200, "GET {path}");
+    answer.bytes()
+}
+
 /// Adds up what a browser fetches until it shows something: the page with its modules, and the first answers.
 fn first_paint(report: &mut Report, client: &ApiClient, session: SessionId) {
     let base = format!("/api/v1/sessions/{session}");
@@ -131,8 +138,7 @@ fn first_paint(report: &mut Report, client: &ApiClient, session: SessionId) {
         ["/api/v1/server", "/api/v1/sessions?limit=100", "/api/v1/approvals?limit=20"].map(str::to_owned);
     let (files, page) = page_bytes(client);
     for (name, answers) in [("sessions", &of_list), ("session", &of_session)] {
-        let answered: usize =
-            answers.iter().map(|path| client.send("GET", path, &[], b"").bytes().len()).sum();
+        let answered: usize = answers.iter().map(|path| read(client, path).len()).sum();
         let params = json!({ "page": name, "calls": CALLS, "files": files, "files_bytes": page, "api_bytes": answered });
         report.value("server.first_paint", params, (page + answered) as f64, "bytes");
     }
