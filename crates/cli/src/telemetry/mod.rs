@@ -1,8 +1,8 @@
 //! Traces and metrics for a collector, over OTLP, as the standard variables (`OTEL_EXPORTER_OTLP_ENDPOINT` and others) say.
 //!
 //! Nothing is sent unless a variable names an endpoint. Spans are those of evaluations, requests and calls, with the names of OpenTelemetry's conventions for
-//! generative AI, and without contents: no texts, arguments or results, and no lines of the log. They are sent on threads of their own, and a collector that
-//! cannot be reached costs nothing but what it should have received.
+//! generative AI, and without contents: no texts, arguments or results, and no lines of the log. They are sent on threads of their own. A collector that cannot be
+//! reached fails nothing: the end of the command waits for it for a few seconds.
 
 #[cfg(feature = "otlp")]
 mod client;
