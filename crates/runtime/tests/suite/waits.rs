@@ -185,7 +185,7 @@ async fn waits_of_sub_agents_are_those_of_their_callers() {
 async fn a_process_outside_of_a_step_refuses_the_wait() {
     let tool = Tool::builder("order", "Orders cloth.").unwrap().effect(Effect::External).handler(
         |context: ToolContext, _: NoArguments| async move {
-            context.run_process(ProcessSpec::new("true")).await?;
+            context.run_process(ProcessSpec::new("true").without_files()).await?;
             context.wait("delivery", Wait::signal("delivered")).await?;
             Ok(ToolResult::ok("it waited"))
         },

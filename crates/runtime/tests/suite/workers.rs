@@ -191,23 +191,21 @@ async fn a_time_of_a_schedule_starts_one_session() {
         runtime.add_schedule(&agent, "Mend.", ScheduleOptions::new("daily", "*/5 * * * *")).await.unwrap();
     assert_eq!(added.next, "2026-05-04T12:05:00Z".parse().unwrap());
     clock.advance(Duration::from_secs(3600));
-    let started = |event: &WorkerEvent| matches!(event, WorkerEvent::Scheduled { .. });
-    let (one, other) = tokio::join!(work_until(&runtime, started), async {
-        // A second worker, which may see the schedule before or after.
-        let stop = CancellationToken::new();
-        let worker = Worker::new(runtime.clone()).with_options(quick());
-        let working = tokio::spawn(worker.run(stop.clone()));
-        tokio::time::timeout(Duration::from_secs(60), async {
-            while runtime.schedules().await.unwrap().schedules[0].last.is_none() {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        })
-        .await
-        .unwrap();
-        stop.cancel();
-        working.await.unwrap().unwrap();
-    });
-    let _ = (one, other);
+    // Either of two workers may be the first to see it.
+    let stop = CancellationToken::new();
+    let working: Vec<_> = (0..2)
+        .map(|_| tokio::spawn(Worker::new(runtime.clone()).with_options(quick()).run(stop.clone())))
+        .collect();
+    let is_applied = async {
+        while runtime.schedules().await.unwrap().schedules[0].last.is_none() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), is_applied).await.unwrap();
+    stop.cancel();
+    for worker in working {
+        worker.await.unwrap().unwrap();
+    }
     let sessions = runtime.store().sessions().await.unwrap();
     assert_eq!(sessions.len(), 1);
     let schedule = runtime.schedules().await.unwrap().schedules.remove(0);
