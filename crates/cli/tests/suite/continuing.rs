@@ -346,7 +346,7 @@ fn a_new_fork_is_new_until_it_is_driven() {
     assert!(stage.run(&["ls"]).worked().contains("  new  "));
     assert!(stage.run(&["ls", "--status", "new"]).worked().contains("copy"));
     assert!(stage.run(&["ls", "--status", "interrupted"]).worked().contains("no session matches"));
-    assert_eq!(stage.json(&["show", &fork])["status"], "new");
+    assert_eq!(stage.json(&["show", &fork])["status"]["status"], "new");
     assert!(stage.run(&["show", &fork]).worked().contains("(new)"));
     let inbox = stage.run(&["inbox"]).worked();
     assert!(inbox.contains(" new ") && !inbox.contains("interrupted"), "{inbox}");
@@ -360,7 +360,9 @@ fn a_new_fork_is_new_until_it_is_driven() {
     assert!(!terminal.finish().1.contains("interrupted"));
     // In its own directory, a new conversation offers it.
     let directory = entry()["workspace"].as_str().unwrap().to_owned();
-    let script = format!("cd {directory:?} && {:?} chat --model {model:?}", env!("CARGO_BIN_EXE_backstitch"));
+    let (program, store) = (env!("CARGO_BIN_EXE_backstitch"), stage.path("store/store.db"));
+    let script =
+        format!("cd {directory:?} && {program:?} --store {store:?} chat --sandbox off --model {model:?}");
     let terminal = Pty::start_shell(&stage, &script, 100, 30);
     terminal.wait_for("Ctrl-O continues: copy");
     terminal.wait_for("(new, ");

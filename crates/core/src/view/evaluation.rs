@@ -140,7 +140,7 @@ impl Evaluation {
 ///     match status {
 ///         SessionStatus::Running => "follow its events",
 ///         SessionStatus::Paused { reason: PauseReason::Approval } => "approve or deny",
-///         SessionStatus::Paused { .. } | SessionStatus::Interrupted => "resume",
+///         SessionStatus::Paused { .. } | SessionStatus::Interrupted | SessionStatus::New => "resume",
 ///         SessionStatus::Idle => "ask",
 ///         SessionStatus::Poisoned => "repair the files",
 ///     }
@@ -159,6 +159,8 @@ pub enum SessionStatus {
     },
     /// An evaluation has not ended, and no process drives it.
     Interrupted,
+    /// The session is a fork with an evaluation to continue, and nobody has driven it yet.
+    New,
     /// The latest evaluation has ended, or there is none.
     Idle,
     /// The files could not be restored.

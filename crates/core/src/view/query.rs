@@ -205,7 +205,11 @@ impl JournalView {
 
     /// Returns the status of the session, given whether a process drives it.
     pub fn status(&self, driver: DriverPresence) -> SessionStatus {
-        SessionStatus::of(self.pause().map(|pause| pause.reason), self.latest_evaluation(), driver)
+        let pause = self.pause().map(|pause| pause.reason);
+        match SessionStatus::of(pause, self.latest_evaluation(), driver) {
+            SessionStatus::Interrupted if self.is_untouched_fork() => SessionStatus::New,
+            status => status,
+        }
     }
 
     /// Computes a digest of all slices, regardless of their policy.

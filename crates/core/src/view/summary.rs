@@ -141,12 +141,12 @@ impl JournalView {
         match self.status(DriverPresence::Absent) {
             SessionStatus::Poisoned => JournalState::Poisoned,
             SessionStatus::Paused { .. } => JournalState::Paused,
-            SessionStatus::Interrupted | SessionStatus::Running if self.stopped().is_some() => {
+            SessionStatus::Interrupted | SessionStatus::New | SessionStatus::Running
+                if self.stopped().is_some() =>
+            {
                 JournalState::Stopped
             }
-            SessionStatus::Interrupted | SessionStatus::Running if self.is_untouched_fork() => {
-                JournalState::New
-            }
+            SessionStatus::New => JournalState::New,
             SessionStatus::Interrupted | SessionStatus::Running => JournalState::Open,
             SessionStatus::Idle => match self.latest_outcome() {
                 Some(EvaluationOutcome::Failed) => JournalState::Failed,
@@ -156,7 +156,7 @@ impl JournalView {
     }
 
     /// Whether the session is a fork that has neither asked nor called anything: everything that it shows is its parent's.
-    fn is_untouched_fork(&self) -> bool {
+    pub(super) fn is_untouched_fork(&self) -> bool {
         let (id, is_fork) = (self.session_id(), matches!(self.created().origin, Origin::Fork { .. }));
         let has_asked = || {
             let latest = self.latest_evaluation();

@@ -482,7 +482,8 @@ impl LiveSession {
 
     /// True if an evaluation is open and not paused.
     async fn is_interrupted(&self) -> bool {
-        self.view().await.status(DriverPresence::Absent) == SessionStatus::Interrupted
+        let status = self.view().await.status(DriverPresence::Absent);
+        matches!(status, SessionStatus::Interrupted | SessionStatus::New)
     }
 
     /// Releases the session, and leaves its resources to the parent session.

@@ -109,7 +109,7 @@ fn an_answer_survives_a_kill_and_is_not_asked_for_again() {
     let written = stage.path("written");
     let arguments = json!({"questions": [form()], "written": text_of(&written)});
     let (agent, model) = prepared(&stage, arguments);
-    let flags = ["--agent", &agent, "--model", &model, "--sandbox", "off"];
+    let flags = ["--agent", &agent, "--model", &model];
     let mut terminal = Pty::start(&stage, &[&["run", "Sew"], &flags[..]].concat(), 100, 40);
     // A kill at the question loses nothing: it is asked again.
     terminal.wait_for("answer it? [y/n/q]");
