@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use backstitch::agent_file::Span;
-use backstitch::host::WorkerEvent;
+use backstitch::host::{WorkerEvent, reason_word};
 use backstitch::journal::StopReason;
 use backstitch::{CancellationToken, Rest, WorkerOptions};
 use clap::Args;
@@ -160,7 +160,9 @@ fn describe(rest: &Rest) -> String {
         Rest::Failed { error, message } => format!("its evaluation failed ({error}): {message}"),
         Rest::Until { at } => format!("waits until {at}"),
         Rest::Signal { name } => format!("waits for the signal {name:?}"),
-        Rest::Person { detail, .. } => format!("waits for a person: {detail}"),
+        Rest::Person { reason, detail } => {
+            format!("waits for a person ({}): {detail}", reason_word(*reason))
+        }
         Rest::Stopped => "paused for another worker".to_owned(),
         _ => "given back".to_owned(),
     }
