@@ -42,7 +42,11 @@ const GROUPS: &[Group] = &[
     ("guard", "a hook of a guarded program on 10,000 unchanged files, beside a walk", guard::run),
     ("lisp", "the agent language, and the same programs in Clojure where it is installed", lisp::run),
     ("render", "rendering of earlier turns for a model", render::run),
-    ("server", "the server on a session of 10,000 calls: latency, first paint, events to 100 readers", server::run),
+    (
+        "server",
+        "the server on a session of 10,000 calls: latency, first paint, events to 100 readers",
+        server::run,
+    ),
     ("workspace", "snapshots and restores of a directory, and the same with git", workspace::run),
 ];
 

@@ -11,7 +11,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use backstitch_core::id::{CallId, SessionId};
-use backstitch_core::journal::{ObservationCause, Origin, Position, Record, RecordBody, TagChange, WorkspaceRoot};
+use backstitch_core::journal::{
+    ObservationCause, Origin, Position, Record, RecordBody, TagChange, WorkspaceRoot,
+};
 use backstitch_core::ports::{Retention, StoreError};
 use backstitch_core::time::Timestamp;
 

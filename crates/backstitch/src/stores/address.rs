@@ -68,7 +68,7 @@ pub struct ServerAddress {
 impl ServerAddress {
     fn new(text: &str) -> Result<Self, String> {
         let address = PostgresAddress::parse(text).map_err(|error| error.reason)?;
-        // The same store has the same directory, whoever writes its address and however.
+        // The same store has the same directory, however its address is written.
         let digest = Digest::of(address.to_string().as_bytes()).to_string();
         let name: String = digest.chars().filter(char::is_ascii_hexdigit).take(16).collect();
         let directory = state_directory().ok().map(|state| state.join("servers").join(name));

@@ -271,8 +271,8 @@ impl Runtime {
                     session.clone().or_release(recorded).await?;
                 }
                 if !is_lent {
-                    let given_back = self.give_to_workers(session.id()).await;
-                    session.clone().or_release(given_back).await?;
+                    let released = self.give_to_workers(session.id()).await;
+                    session.clone().or_release(released).await?;
                 }
                 let head = session.view().await.head();
                 Ok((session, head, None))

@@ -159,7 +159,7 @@ async fn an_approval_wakes_a_session_that_no_worker_holds() {
         "{events:?}"
     );
     assert_eq!(in_state(&runtime, QueueState::Waiting).await, 1);
-    // Whoever drives it without the queue leaves it to the workers.
+    // A run without the queue leaves it to the workers.
     runtime.resume(session, &agent).await.unwrap().outcome().await.unwrap();
     assert_eq!(in_state(&runtime, QueueState::Ready).await, 1);
     let call = runtime.waiting_calls(session).await.unwrap()[0].call;

@@ -21,7 +21,7 @@ use super::objects::id_in;
 use super::records::texts;
 use super::schema::get;
 use super::server::parameters;
-use super::store::Shared;
+use super::store::SharedStore;
 
 /// Rows of calls as an array in JSON; `None` if there are none. `None` in place of changes stands for those that are not known.
 pub(super) fn rows_of<'a>(
@@ -51,7 +51,7 @@ pub(super) fn rows_of<'a>(
 
 /// Replaces the rows of a session if its head is still this one. Returns whether it is.
 pub(super) async fn put(
-    shared: &Shared,
+    shared: &SharedStore,
     session: SessionId,
     head: Position,
     listed: &[ListedChanges],
@@ -123,7 +123,7 @@ pub(super) fn forget(link: &Link<'_>, number: i64) -> Result<(), Failure> {
 
 /// Reads the rows of a session, or `None` if it has calls without rows, or rows that say nothing.
 pub(super) async fn of_session(
-    shared: &Shared,
+    shared: &SharedStore,
     session: SessionId,
 ) -> Result<Option<Vec<ListedChanges>>, Failure> {
     let sql = "SELECT s.id, u.session IS NOT NULL, c.position, c.path, c.change, c.object_before, c.bytes_before, c.object_after,
@@ -179,7 +179,7 @@ fn content_in(row: &Row, column: usize) -> Result<Option<FileContent>, Failure> 
 }
 
 /// Finds the sessions that changed a path or something below it. The empty path stands for everything.
-pub(super) async fn sessions_with(shared: &Shared, path: &str) -> Result<ChangingSessions, Failure> {
+pub(super) async fn sessions_with(shared: &SharedStore, path: &str) -> Result<ChangingSessions, Failure> {
     // The byte after a slash is a zero digit. Only the beginnings of paths are indexed.
     let (from, to) = match path {
         "" => (String::new(), char::MAX.to_string()),

@@ -19,7 +19,7 @@ use super::lease::{self, ProcessPlace};
 use super::retry::Attempts;
 use super::schema::get;
 use super::server::parameters;
-use super::store::Shared;
+use super::store::SharedStore;
 use crate::chain::Checksum;
 use crate::time::now;
 
@@ -124,7 +124,7 @@ impl HolderDetail {
 
 /// Claims a session.
 pub(super) async fn claim(
-    shared: &Shared,
+    shared: &SharedStore,
     session: SessionId,
     owner: Owner,
     mode: ClaimMode,
@@ -171,7 +171,7 @@ pub(super) async fn claim(
 }
 
 /// This worker, if it holds a session without knowing the claim: only an answer that was lost explains it, unless another task is about to hear of its claim.
-async fn lost_claim(shared: &Shared, session: SessionId, worker: Uuid) -> Option<Uuid> {
+async fn lost_claim(shared: &SharedStore, session: SessionId, worker: Uuid) -> Option<Uuid> {
     let sql = "SELECT fence FROM {schema}.sessions WHERE session = $1 AND worker = $2 AND claim IS NOT NULL";
     let rows = shared.server.read(sql, parameters![*session.as_uuid() => UUID, worker => UUID]).await.ok()?;
     let fence: i64 = rows.first()?.try_get(0).ok()?;
@@ -180,7 +180,7 @@ async fn lost_claim(shared: &Shared, session: SessionId, worker: Uuid) -> Option
 }
 
 async fn claim_as(
-    shared: &Shared,
+    shared: &SharedStore,
     session: SessionId,
     owner: &Owner,
     mode: ClaimMode,
@@ -221,7 +221,7 @@ pub(super) fn plain(text: &str) -> String {
 }
 
 /// Releases a session, if this claim still holds it.
-pub(super) async fn release(shared: &Shared, claim: SessionClaim) -> Result<(), Failure> {
+pub(super) async fn release(shared: &SharedStore, claim: SessionClaim) -> Result<(), Failure> {
     shared.check_writable()?;
     let Some(held) = shared.claims.remove(claim.session, claim.fence) else { return Ok(()) };
     let sql = "UPDATE {schema}.sessions SET claim = NULL, worker = NULL, owner = NULL, since = NULL WHERE id = $1 AND claim = $2";
@@ -230,7 +230,7 @@ pub(super) async fn release(shared: &Shared, claim: SessionClaim) -> Result<(), 
 }
 
 /// The owner of a session, if a living worker holds it.
-pub(super) async fn holder(shared: &Shared, session: SessionId) -> Result<Option<Owner>, Failure> {
+pub(super) async fn holder(shared: &SharedStore, session: SessionId) -> Result<Option<Owner>, Failure> {
     let sql = "SELECT owner, worker FROM {schema}.sessions WHERE session = $1 AND claim IS NOT NULL";
     let rows = shared.server.read(sql, parameters![*session.as_uuid() => UUID]).await?;
     let Some(row) = rows.first() else { return Ok(None) };
@@ -241,7 +241,7 @@ pub(super) async fn holder(shared: &Shared, session: SessionId) -> Result<Option
 
 /// Returns whether a claim of this store is the current one of its session, and the lease of the store is not over: neither for the server nor for the clock of this machine.
 pub(super) async fn is_current(
-    shared: &Shared,
+    shared: &SharedStore,
     session: SessionId,
     fence: FenceToken,
 ) -> Result<bool, Failure> {
@@ -258,7 +258,7 @@ pub(super) async fn is_current(
 }
 
 /// The error of a claim that is not the current one.
-pub(super) async fn fenced(shared: &Shared, session: SessionId, fence: FenceToken) -> Failure {
+pub(super) async fn explain_fence(shared: &SharedStore, session: SessionId, fence: FenceToken) -> Failure {
     let sql = "SELECT owner FROM {schema}.sessions WHERE session = $1 AND claim IS NOT NULL";
     let found = shared.server.read(sql, parameters![*session.as_uuid() => UUID]).await;
     let owner = found.ok().and_then(|rows| rows.first()?.try_get::<_, Option<String>>(0).ok()?);

@@ -65,7 +65,7 @@ fn checks(link: &Link<'_>) -> Result<Vec<ServerCheck>, Failure> {
             true => ServerCheck::notice(
                 "user",
                 format!("{name} is a superuser"),
-                "whoever can use the store could use the whole server; use a user without those rights",
+                "every user of the store could use the whole server; use a user without those rights",
             ),
             false => ServerCheck::fine("user", name),
         });

@@ -11,7 +11,7 @@ use super::error::Failure;
 use super::link::Link;
 use super::schema::get;
 use super::server::{Parameter, parameters};
-use super::store::Shared;
+use super::store::SharedStore;
 
 /// Maximum size of an item in bytes. Larger content belongs in an object.
 const MOST: usize = 16 << 20;
@@ -50,7 +50,11 @@ impl Letter {
 }
 
 /// Adds an item to the inbox of a session. An answer that is lost is asked for again: the item has a word of its own, and is stored once.
-pub(super) async fn send(shared: &Shared, session: SessionId, item: InboxItem) -> Result<InboxId, Failure> {
+pub(super) async fn send(
+    shared: &SharedStore,
+    session: SessionId,
+    item: InboxItem,
+) -> Result<InboxId, Failure> {
     shared.check_writable()?;
     let letter = Letter::new(session, &item)?;
     let once = shared.server.read("SELECT pg_catalog.gen_random_uuid()::text", &[]).await?;
@@ -71,7 +75,10 @@ const SELECT: &str =
     WHERE s.session = $1 ORDER BY i.id";
 
 /// Lists the pending items of a session, oldest first.
-pub(super) async fn list(shared: &Shared, session: SessionId) -> Result<Vec<(InboxId, InboxItem)>, Failure> {
+pub(super) async fn list(
+    shared: &SharedStore,
+    session: SessionId,
+) -> Result<Vec<(InboxId, InboxItem)>, Failure> {
     let rows = shared.server.read(SELECT, parameters![*session.as_uuid() => UUID]).await?;
     rows.iter().map(item_in).collect()
 }

@@ -15,7 +15,7 @@ use super::error::Failure;
 use super::link::Link;
 use super::schema::get;
 use super::server::parameters;
-use super::store::Shared;
+use super::store::SharedStore;
 
 /// A summary with its columns encoded.
 pub(super) struct PreparedSummary {
@@ -74,7 +74,7 @@ pub(super) fn current_version() -> i32 {
 }
 
 /// Replaces the summary of a session if this one describes its head. Returns whether it does.
-pub(super) async fn put(shared: &Shared, summary: &SessionSummary) -> Result<bool, Failure> {
+pub(super) async fn put(shared: &SharedStore, summary: &SessionSummary) -> Result<bool, Failure> {
     shared.check_writable()?;
     let prepared = PreparedSummary::new(summary)?;
     let (session, tags, values) = (prepared.session, prepared.tag_keys(), prepared.tag_values());
@@ -97,7 +97,10 @@ pub(super) fn decode(session: SessionId, text: &str) -> Result<SessionSummary, S
 
 /// Reads the summary of a session, or `None` if it has no current one. Fails with `DamagedSummary` if columns or tags say something else than
 /// the summary itself.
-pub(super) async fn read(shared: &Shared, session: SessionId) -> Result<Option<SessionSummary>, Failure> {
+pub(super) async fn read(
+    shared: &SharedStore,
+    session: SessionId,
+) -> Result<Option<SessionSummary>, Failure> {
     let sql = "SELECT m.summary, m.position, m.created_at, m.updated_at, m.state, m.outcome, m.agent, m.workspace, m.origin, m.parent, m.name,
             (SELECT array_agg(t.key ORDER BY t.key) FROM {schema}.tags t WHERE t.session = s.id),
             (SELECT array_agg(t.value ORDER BY t.key) FROM {schema}.tags t WHERE t.session = s.id)
@@ -120,7 +123,7 @@ pub(super) async fn read(shared: &Shared, session: SessionId) -> Result<Option<S
 }
 
 /// Lists sessions without a current summary, in the order of creation.
-pub(super) async fn unindexed(shared: &Shared, limit: usize) -> Result<Vec<SessionId>, Failure> {
+pub(super) async fn list_unindexed(shared: &SharedStore, limit: usize) -> Result<Vec<SessionId>, Failure> {
     let sql = "SELECT session FROM {schema}.sessions s WHERE created IS NOT NULL AND NOT EXISTS
         (SELECT FROM {schema}.summaries m WHERE m.session = s.id AND m.version >= $1) ORDER BY created LIMIT $2";
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);

@@ -307,7 +307,7 @@ pub(super) async fn living(server: &Server, lease: &Lease) -> Result<Vec<Uuid>, 
 }
 
 /// The workers whose processes have certainly ended, as this process can tell, whatever their leases say.
-pub(super) async fn ended(server: &Server) -> Result<Vec<Uuid>, Failure> {
+pub(super) async fn list_ended(server: &Server) -> Result<Vec<Uuid>, Failure> {
     let sql = "SELECT id, host, place, pid, started FROM {schema}.workers WHERE place = $1 AND place <> ''";
     let rows = server.read(sql, parameters![place() => TEXT]).await?;
     let places = rows.iter().map(place_in).collect::<Result<Vec<_>, _>>()?;

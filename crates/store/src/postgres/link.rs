@@ -150,7 +150,7 @@ impl<'a> Link<'a> {
     }
 
     /// Runs statements in a transaction that cannot write, and is rolled back in any case: what they set for the connection ends with it.
-    pub(super) fn look<T, E: From<Failure>>(&self, run: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    pub(super) fn inspect<T, E: From<Failure>>(&self, run: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         self.batch("BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")?;
         self.is_open.set(true);
         let result = run();

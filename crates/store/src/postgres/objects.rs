@@ -285,7 +285,7 @@ pub(super) struct KnownObject {
 }
 
 /// Looks up the state of an object.
-pub(super) async fn known(server: &Server, id: ObjectId) -> Result<KnownObject, Failure> {
+pub(super) async fn find_known(server: &Server, id: ObjectId) -> Result<KnownObject, Failure> {
     let sql = "SELECT encoding, length FROM {schema}.objects WHERE id = $1";
     let rows = server.read(sql, parameters![&id.as_bytes()[..] => BYTEA]).await?;
     let Some(row) = rows.first() else { return Ok(KnownObject { presence: Presence::Absent, length: 0 }) };

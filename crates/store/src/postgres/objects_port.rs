@@ -13,7 +13,7 @@ use crate::packed::Presence;
 impl PostgresStore {
     fn known(&self, id: ObjectId) -> Result<KnownObject, BoxError> {
         let shared = Arc::clone(self.shared());
-        Ok(self.wait_for(async move { objects::known(&shared.server, id).await })?)
+        Ok(self.wait_for(async move { objects::find_known(&shared.server, id).await })?)
     }
 }
 

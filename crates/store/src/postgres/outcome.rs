@@ -14,7 +14,7 @@ use super::error::{Failure, corrupt};
 use super::retry::repeat;
 use super::schema::get;
 use super::server::parameters;
-use super::store::Shared;
+use super::store::SharedStore;
 use crate::chain::Checksum;
 
 /// An append whose outcome is asked for.
@@ -30,7 +30,7 @@ pub(super) struct AppendOutcome {
 
 /// Whether a batch is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stored {
+pub(super) enum StoredBatch {
     Yes,
     No,
 }
@@ -45,7 +45,7 @@ pub(super) struct JournalEnd {
 
 impl JournalEnd {
     /// Reads the end of a journal.
-    pub(super) async fn read(shared: &Shared, session: SessionId, number: i64) -> Result<Self, Failure> {
+    pub(super) async fn read(shared: &SharedStore, session: SessionId, number: i64) -> Result<Self, Failure> {
         let sql = "SELECT claim, owner, head, chain FROM {schema}.sessions WHERE id = $1";
         let rows = shared.server.read(sql, parameters![number => INT8]).await?;
         let row = rows.first().ok_or(StoreError::NotFound { session })?;
@@ -66,10 +66,10 @@ impl JournalEnd {
 
 /// Finds out whether a batch is stored. Fails with `OutcomeUnknown` if the server does not answer in time.
 pub(super) async fn resolve(
-    shared: &Shared,
+    shared: &SharedStore,
     place: &AppendOutcome,
     failure: Failure,
-) -> Result<Stored, Failure> {
+) -> Result<StoredBatch, Failure> {
     let AppendOutcome { session, fence, held, expected, end, last } = *place;
     let time = shared.server.options.deadline;
     let found = match repeat(time, || JournalEnd::read(shared, session, held.number)).await {
@@ -83,7 +83,7 @@ pub(super) async fn resolve(
         Err(_) => return Err(unknown(session, failure)),
     };
     if found.head == end && found.chain == last {
-        return Ok(Stored::Yes);
+        return Ok(StoredBatch::Yes);
     }
     if found.head < expected {
         return Err(StoreError::HistoryLost { session, acknowledged: expected, head: found.head }.into());
@@ -91,7 +91,7 @@ pub(super) async fn resolve(
     // Another holder may have continued after the batch.
     if found.head > end {
         match checksum_before(shared, held.number, end).await {
-            Ok(checksum) if checksum == Some(last) => return Ok(Stored::Yes),
+            Ok(checksum) if checksum == Some(last) => return Ok(StoredBatch::Yes),
             Ok(_) => {}
             Err(_) => return Err(unknown(session, failure)),
         }
@@ -100,7 +100,7 @@ pub(super) async fn resolve(
         return Err(found.fenced(session, fence));
     }
     match found.head == expected {
-        true => Ok(Stored::No),
+        true => Ok(StoredBatch::No),
         false => Err(StoreError::Conflict { session, expected, actual: found.head }.into()),
     }
 }
@@ -111,7 +111,11 @@ pub(super) fn unknown(session: SessionId, failure: Failure) -> Failure {
 }
 
 /// Checksum of the record before a position.
-async fn checksum_before(shared: &Shared, number: i64, end: Position) -> Result<Option<Checksum>, Failure> {
+async fn checksum_before(
+    shared: &SharedStore,
+    number: i64,
+    end: Position,
+) -> Result<Option<Checksum>, Failure> {
     let sql = "SELECT checksum FROM {schema}.records WHERE session = $1 AND position = $2";
     let position = end.number().cast_signed() - 1;
     let rows = shared.server.read(sql, parameters![number => INT8, position => INT8]).await?;

@@ -132,7 +132,7 @@ impl Store for PostgresStore {
     }
 
     fn unindexed(&self, limit: usize) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
-        self.run(move |shared| async move { index::unindexed(&shared, limit).await })
+        self.run(move |shared| async move { index::list_unindexed(&shared, limit).await })
     }
 
     fn put_summary(&self, summary: SessionSummary) -> BoxFuture<'_, Result<bool, StoreError>> {

@@ -17,13 +17,13 @@ use super::index::{current_version, decode};
 use super::lease;
 use super::schema::get;
 use super::server::Parameter;
-use super::store::Shared;
+use super::store::SharedStore;
 
 /// The most rows that a statement reads.
 const PAGE: usize = 1_000;
 
 /// Reads a page.
-pub(super) async fn page(shared: &Shared, query: &SessionQuery) -> Result<SessionPage, Failure> {
+pub(super) async fn page(shared: &SharedStore, query: &SessionQuery) -> Result<SessionPage, Failure> {
     let limit = query.limit.max(1);
     let living = lease::living(&shared.server, &shared.lease).await?;
     let mut page = SessionPage::default();
@@ -52,7 +52,7 @@ pub(super) async fn page(shared: &Shared, query: &SessionQuery) -> Result<Sessio
 }
 
 /// Counts the sessions from the cursor on.
-pub(super) async fn count(shared: &Shared, query: &SessionQuery) -> Result<u64, Failure> {
+pub(super) async fn count(shared: &SharedStore, query: &SessionQuery) -> Result<u64, Failure> {
     let living = lease::living(&shared.server, &shared.lease).await?;
     let selection = Selection::of(query, cursor_of(query)?, living);
     let sql = format!("SELECT count(*) FROM ({}) AS found", selection.sql);

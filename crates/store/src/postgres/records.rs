@@ -10,7 +10,7 @@ use super::error::Failure;
 use super::link::Link;
 use super::schema::get;
 use super::server::parameters;
-use super::store::Shared;
+use super::store::SharedStore;
 use crate::chain::Checksum;
 
 /// Number of records that a statement reads.
@@ -86,7 +86,7 @@ pub(super) fn decode(session: SessionId, position: Position, text: &str) -> Resu
 
 /// Reads at most `limit` records, starting at `from`.
 pub(super) async fn read(
-    shared: &Shared,
+    shared: &SharedStore,
     session: SessionId,
     from: Position,
     limit: usize,
@@ -147,7 +147,7 @@ pub(super) fn texts(
 }
 
 /// Position after the last record.
-pub(super) async fn head(shared: &Shared, session: SessionId) -> Result<Position, Failure> {
+pub(super) async fn head(shared: &SharedStore, session: SessionId) -> Result<Position, Failure> {
     let sql = "SELECT head FROM {schema}.sessions WHERE session = $1 AND created IS NOT NULL";
     let rows = shared.server.read(sql, parameters![*session.as_uuid() => UUID]).await?;
     let row = rows.first().ok_or(StoreError::NotFound { session })?;
@@ -155,7 +155,7 @@ pub(super) async fn head(shared: &Shared, session: SessionId) -> Result<Position
 }
 
 /// Lists all sessions in the order of creation.
-pub(super) async fn sessions(shared: &Shared) -> Result<Vec<SessionId>, Failure> {
+pub(super) async fn sessions(shared: &SharedStore) -> Result<Vec<SessionId>, Failure> {
     let (mut found, mut after) = (Vec::new(), 0_i64);
     loop {
         let sql =

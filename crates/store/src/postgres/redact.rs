@@ -27,7 +27,7 @@ use super::records::{decode, existing, numbered_sessions, texts};
 use super::remove::{clean, forget};
 use super::schema::get;
 use super::server::parameters;
-use super::store::{PostgresStore, Shared};
+use super::store::{PostgresStore, SharedStore};
 use crate::chain::Checksum;
 use crate::packed::{CompressedObject, Presence};
 use crate::reach::StoredObjects as _;
@@ -88,7 +88,7 @@ fn rehearse(link: &Link<'_>, redaction: &Redaction) -> Result<RedactionReport, S
 /// Redacts sessions that are claimed.
 fn redact_held(
     link: &Link<'_>,
-    shared: &Shared,
+    shared: &SharedStore,
     redaction: &Redaction,
 ) -> Result<RedactionReport, StoreError> {
     let Redaction { session, value, at, .. } = redaction;
@@ -167,7 +167,7 @@ fn redact_held(
 /// Removes the content of an object, after storing a redacted copy if it has one. Returns also the number of bytes that this writes.
 fn redact_object(
     link: &Link<'_>,
-    shared: &Shared,
+    shared: &SharedStore,
     id: ObjectId,
     has_copy: bool,
     value: &SensitiveValue,

@@ -62,7 +62,7 @@ pub(super) fn select(
     let values: Vec<Parameter<'_>> = values.iter().map(|(value, kind)| (&**value, kind.clone())).collect();
     let explain = |failure: Failure| explained(failure, limits);
     let mut done = None;
-    let ended: Result<(), Failure> = link.look(|| {
+    let ended: Result<(), Failure> = link.inspect(|| {
         confine(link, limits)?;
         done = Some(run(link, sql, &values, limits, sink).map_err(explain).and_then(|found| found));
         Ok(())

@@ -4,12 +4,12 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::Position;
 use backstitch_core::ports::{FenceToken, SavedSnapshot, StoreError};
 
-use super::claims::fenced;
+use super::claims::explain_fence;
 use super::error::Failure;
 use super::outcome::JournalEnd;
 use super::schema::get;
 use super::server::parameters;
-use super::store::Shared;
+use super::store::SharedStore;
 use crate::chain::Checksum;
 use crate::packed::unpack;
 
@@ -18,7 +18,7 @@ const MOST: u64 = 256 << 20;
 
 /// Saves a snapshot in place of an earlier one.
 pub(super) async fn save(
-    shared: &Shared,
+    shared: &SharedStore,
     session: SessionId,
     fence: FenceToken,
     position: Position,
@@ -31,7 +31,7 @@ pub(super) async fn save(
         return Err(StoreError::TooLarge { what, bytes: packed.len() as u64, limit: MOST }.into());
     }
     let Some(held) = shared.claims.get(session, fence) else {
-        return Err(fenced(shared, session, fence).await);
+        return Err(explain_fence(shared, session, fence).await);
     };
     let (checksum, length) = (Checksum::alone(bytes), (bytes.len() as u64).cast_signed());
     let sql = "INSERT INTO {schema}.snapshots (session, position, checksum, length, content)
@@ -58,7 +58,7 @@ pub(super) async fn save(
 
 /// Reads and verifies the snapshot of a session, unless it is of a later cut than `until`.
 pub(super) async fn read(
-    shared: &Shared,
+    shared: &SharedStore,
     session: SessionId,
     until: Option<Position>,
 ) -> Result<Option<SavedSnapshot>, Failure> {

@@ -24,7 +24,7 @@ use crate::packed::Packer;
 const CLOSING: Duration = Duration::from_secs(3);
 
 /// What all operations of a store share.
-pub(super) struct Shared {
+pub(super) struct SharedStore {
     pub(super) server: Server,
     pub(super) packer: Packer,
     pub(super) claims: HeldClaims,
@@ -32,7 +32,7 @@ pub(super) struct Shared {
     is_read_only: bool,
 }
 
-impl Shared {
+impl SharedStore {
     /// Fails if the store was opened for reading.
     pub(super) fn check_writable(&self) -> Result<(), StoreError> {
         match self.is_read_only {
@@ -45,7 +45,7 @@ impl Shared {
 /// A [`Store`](backstitch_core::ports::Store) in a PostgreSQL server.
 pub struct PostgresStore {
     address: PostgresAddress,
-    shared: Arc<Shared>,
+    shared: Arc<SharedStore>,
     handle: Handle,
     /// `None` once the store is being dropped.
     runtime: Option<Runtime>,
@@ -86,7 +86,7 @@ impl PostgresStore {
         let lease = Lease::new(address.clone(), options.clone());
         let server = Server::new(address, options, !is_read_only)?;
         let (packer, claims) = (Packer::default(), HeldClaims::default());
-        let shared = Arc::new(Shared { server, packer, claims, lease, is_read_only });
+        let shared = Arc::new(SharedStore { server, packer, claims, lease, is_read_only });
         Ok(Self {
             address: address.clone(),
             shared,
@@ -100,14 +100,14 @@ impl PostgresStore {
         &self.address
     }
 
-    pub(super) fn shared(&self) -> &Arc<Shared> {
+    pub(super) fn shared(&self) -> &Arc<SharedStore> {
         &self.shared
     }
 
     /// Runs an operation on the threads of the store. It begins when the future is first polled.
     pub(super) fn run<'a, T, F>(
         &'a self,
-        work: impl FnOnce(Arc<Shared>) -> F + Send + 'a,
+        work: impl FnOnce(Arc<SharedStore>) -> F + Send + 'a,
     ) -> BoxFuture<'a, Result<T, StoreError>>
     where
         T: Send + 'static,

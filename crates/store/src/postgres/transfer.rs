@@ -22,7 +22,7 @@ use super::link::Link;
 use super::objects::{self, generation};
 use super::schema::get;
 use super::server::parameters;
-use super::store::Shared;
+use super::store::SharedStore;
 use super::{changes, index};
 use crate::chain::Checksum;
 use crate::packed::{CompressedObject, Presence};
@@ -35,7 +35,7 @@ const RECORDS_AT_ONCE: usize = 500;
 /// An import.
 pub(super) struct Import<'a> {
     pub(super) link: &'a Link<'a>,
-    pub(super) shared: &'a Shared,
+    pub(super) shared: &'a SharedStore,
     pub(super) bundle: &'a MovedBundle<'a>,
     pub(super) changes: &'a ImportChanges,
 }

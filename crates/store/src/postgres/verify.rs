@@ -25,7 +25,7 @@ use crate::reach::{StoredObjects as _, Walk};
 use crate::references::References;
 
 /// Reads everything and reports damage.
-pub(super) fn verify(link: &Link<'_>, shared: &store::Shared) -> Result<VerifyReport, StoreError> {
+pub(super) fn verify(link: &Link<'_>, shared: &store::SharedStore) -> Result<VerifyReport, StoreError> {
     let mut report = VerifyReport::default();
     let contents = PostgresContents::new(link);
     let mut roots = BTreeSet::new();
@@ -58,7 +58,7 @@ fn read_or_report<T>(
 
 fn check_session(
     link: &Link<'_>,
-    shared: &store::Shared,
+    shared: &store::SharedStore,
     contents: &PostgresContents<'_>,
     (number, session): (i64, SessionId),
     roots: &mut BTreeSet<(ObjectId, ObjectId)>,

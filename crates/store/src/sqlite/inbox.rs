@@ -9,8 +9,8 @@ use rusqlite::{Connection, params};
 
 use super::error::Failure;
 use super::keys::number_of;
-use super::queue;
 use super::sql::{execute, rows};
+use crate::time::now;
 
 /// Maximum size of an item in bytes. Larger content belongs in an object.
 const MOST: usize = 16 << 20;
@@ -44,7 +44,7 @@ impl Letter {
         let sql = "INSERT INTO inbox (session, kind, at, data) VALUES (?1, ?2, ?3, ?4)";
         let mut sql = connection.prepare_cached(sql)?;
         let id = sql.insert(params![self.name, self.kind, self.at, self.data])?;
-        queue::wake(connection, number)?;
+        wake(connection, number)?;
         Ok(InboxId(id.cast_unsigned()))
     }
 }
@@ -99,4 +99,11 @@ pub(super) fn texts(connection: &Connection) -> Result<Vec<String>, Failure> {
 fn item(kind: &str, at: &str, data: &str) -> Result<InboxItem, BoxError> {
     JsonLimits::default().check(data.as_bytes())?;
     Ok(InboxItem { kind: InboxKind::from(kind), at: at.parse()?, data: serde_json::from_str(data)? })
+}
+
+/// Makes a session ready that waits. The caller has begun a write transaction, in which it added an item to the inbox.
+fn wake(connection: &Connection, number: i64) -> Result<(), Failure> {
+    let sql =
+        "UPDATE queue SET state = 'ready', due = ?2 WHERE session = ?1 AND state = 'waiting' AND is_begun";
+    execute(connection, sql, params![number, now().unix_micros()])
 }

@@ -15,7 +15,7 @@ use backstitch_core::object::{Object, ObjectId, ObjectKind};
 use backstitch_core::ports::{FenceToken, Owner, StoreError, check_batch};
 
 use super::changes;
-use super::claims::{HeldClaim, fenced};
+use super::claims::{HeldClaim, explain_fence};
 use super::error::{Failure, code};
 use super::index::PreparedSummary;
 use super::link::Link;
@@ -24,7 +24,7 @@ use super::outcome::{self, AppendOutcome};
 use super::queue::EntryValues;
 use super::retry::Attempts;
 use super::schema::get;
-use super::store::Shared;
+use super::store::SharedStore;
 use crate::chain::Checksum;
 use crate::packed::{CompressedObject, Packer};
 use crate::references;
@@ -180,7 +180,7 @@ fn named_below(
 
 /// Appends a batch.
 pub(super) async fn append(
-    shared: &Shared,
+    shared: &SharedStore,
     session: SessionId,
     expected: Position,
     fence: FenceToken,
@@ -190,7 +190,7 @@ pub(super) async fn append(
     shared.check_writable()?;
     let mut prepared = PreparedBatch::new(&shared.packer, session, expected, batch)?;
     let Some(held) = shared.claims.get(session, fence) else {
-        return Err(fenced(shared, session, fence).await);
+        return Err(explain_fence(shared, session, fence).await);
     };
     let held = match held.head == expected {
         true => held,
@@ -227,7 +227,7 @@ pub(super) async fn append(
         if failure.is_outage() || may_be_own {
             is_ambiguous = true;
             // The statement may have been committed, and its answer was lost.
-            if outcome::resolve(shared, &place, failure).await? == outcome::Stored::Yes {
+            if outcome::resolve(shared, &place, failure).await? == outcome::StoredBatch::Yes {
                 shared.claims.advance(session, fence, end, last);
                 return Ok(end);
             }
@@ -253,7 +253,7 @@ pub(super) async fn append(
 
 /// Reads the end of a journal that is not where this process knows it.
 async fn at_end(
-    shared: &Shared,
+    shared: &SharedStore,
     session: SessionId,
     fence: FenceToken,
     held: HeldClaim,
@@ -310,7 +310,7 @@ fn missing_object(detail: &str) -> Option<StoreError> {
 
 /// Sends a batch to the server.
 async fn send(
-    shared: &Shared,
+    shared: &SharedStore,
     batch: &PreparedBatch,
     held: &HeldClaim,
     rows: &ObjectRows,

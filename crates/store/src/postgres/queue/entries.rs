@@ -10,7 +10,7 @@ use crate::postgres::error::{Failure, code};
 use crate::postgres::inbox::Letter;
 use crate::postgres::schema::get;
 use crate::postgres::server::{Parameter, parameters};
-use crate::postgres::store::Shared;
+use crate::postgres::store::SharedStore;
 use crate::queue_rows::time_of;
 
 /// An entry as parameters of a function.
@@ -68,7 +68,7 @@ pub(super) fn entry_in(row: &Row, start: usize) -> Result<QueueEntry, Failure> {
 /// Adds a session that exists. Returns the session, or the one that the key was used for. An answer that was lost is asked for again, and is then the session
 /// itself.
 pub(super) async fn enqueue(
-    shared: &Shared,
+    shared: &SharedStore,
     session: SessionId,
     entry: QueueEntry,
 ) -> Result<SessionId, Failure> {
@@ -90,7 +90,7 @@ pub(super) async fn enqueue(
 }
 
 /// The session that was enqueued with a key.
-pub(super) async fn keyed(shared: &Shared, key: &str) -> Result<Option<SessionId>, Failure> {
+pub(super) async fn find_keyed(shared: &SharedStore, key: &str) -> Result<Option<SessionId>, Failure> {
     let sql = "SELECT s.session FROM {schema}.queue_keys k JOIN {schema}.sessions s ON s.id = k.session WHERE k.key = $1";
     let rows = shared.server.read(sql, parameters![key => TEXT]).await?;
     rows.first().map(|row| Ok(SessionId::from_uuid(get::<Uuid>(row, 0)?))).transpose()
@@ -98,7 +98,7 @@ pub(super) async fn keyed(shared: &Shared, key: &str) -> Result<Option<SessionId
 
 /// Adds an item to an inbox, once per word. An answer that was lost is asked for again, and then says that the word was used.
 pub(super) async fn deliver(
-    shared: &Shared,
+    shared: &SharedStore,
     session: SessionId,
     once: String,
     item: InboxItem,
@@ -114,7 +114,7 @@ pub(super) async fn deliver(
 }
 
 /// Makes a session ready that had failed. Returns whether it had.
-pub(super) async fn retry(shared: &Shared, session: SessionId) -> Result<bool, Failure> {
+pub(super) async fn retry(shared: &SharedStore, session: SessionId) -> Result<bool, Failure> {
     shared.check_writable()?;
     let sql = "SELECT {schema}.retry_1($1)";
     let rows = shared.server.read(sql, parameters![*session.as_uuid() => UUID]).await?;

@@ -11,14 +11,14 @@ use super::entries::{ENTRY, entry_in};
 use crate::postgres::error::{Failure, corrupt};
 use crate::postgres::schema::get;
 use crate::postgres::server::parameters;
-use crate::postgres::store::Shared;
+use crate::postgres::store::SharedStore;
 use crate::queue_rows::{state_of, state_word, time_of};
 
 /// The state of a row: one whose time has come counts as ready.
 const STATE: &str = "CASE WHEN q.state = 'waiting' AND q.due <= now() THEN 'ready' ELSE q.state END";
 
 /// A page of the queue.
-pub(super) async fn page(shared: &Shared, query: &QueueQuery) -> Result<QueuePage, Failure> {
+pub(super) async fn page(shared: &SharedStore, query: &QueueQuery) -> Result<QueuePage, Failure> {
     let unknown = |cursor: &SessionCursor| StoreError::UnknownCursor { cursor: cursor.as_str().to_owned() };
     let after: i64 = match &query.after {
         Some(cursor) => cursor.as_str().parse().map_err(|_| unknown(cursor))?,
@@ -56,7 +56,7 @@ pub(super) async fn page(shared: &Shared, query: &QueueQuery) -> Result<QueuePag
 }
 
 /// Numbers of sessions by agent and state.
-pub(super) async fn counts(shared: &Shared) -> Result<Vec<QueueCount>, Failure> {
+pub(super) async fn counts(shared: &SharedStore) -> Result<Vec<QueueCount>, Failure> {
     let sql =
         format!("SELECT q.agent, {STATE}, count(*) FROM {{schema}}.queue q GROUP BY 1, 2 ORDER BY 1, 2");
     let rows = shared.server.read(&sql, &[]).await?;
@@ -68,7 +68,10 @@ pub(super) async fn counts(shared: &Shared) -> Result<Vec<QueueCount>, Failure> 
 }
 
 /// The earliest time of a waiting session of these agents, or of a schedule.
-pub(super) async fn next_due(shared: &Shared, agents: Vec<String>) -> Result<Option<Timestamp>, Failure> {
+pub(super) async fn next_due(
+    shared: &SharedStore,
+    agents: Vec<String>,
+) -> Result<Option<Timestamp>, Failure> {
     let sql = "SELECT least(
             (SELECT (extract(epoch FROM q.due) * 1000000)::bigint FROM {schema}.queue q
                 WHERE q.state = 'waiting' AND q.due IS NOT NULL AND q.agent = ANY ($1) ORDER BY q.due LIMIT 1),
@@ -79,7 +82,7 @@ pub(super) async fn next_due(shared: &Shared, agents: Vec<String>) -> Result<Opt
 }
 
 /// All limits, with the numbers of held sessions.
-pub(super) async fn limits(shared: &Shared) -> Result<Vec<QueueLimit>, Failure> {
+pub(super) async fn limits(shared: &SharedStore) -> Result<Vec<QueueLimit>, Failure> {
     let sql = "SELECT l.tag, l.most,
             (SELECT count(*) FROM {schema}.queue q WHERE q.state = 'held' AND l.tag = ANY (q.tags))
         FROM {schema}.limits l ORDER BY l.tag";
@@ -93,7 +96,7 @@ pub(super) async fn limits(shared: &Shared) -> Result<Vec<QueueLimit>, Failure> 
 }
 
 /// Sets or removes a limit.
-pub(super) async fn set_limit(shared: &Shared, tag: &str, most: Option<u32>) -> Result<(), Failure> {
+pub(super) async fn set_limit(shared: &SharedStore, tag: &str, most: Option<u32>) -> Result<(), Failure> {
     shared.check_writable()?;
     let Some(most) = most else {
         let sql = "DELETE FROM {schema}.limits WHERE tag = $1";
@@ -104,7 +107,7 @@ pub(super) async fn set_limit(shared: &Shared, tag: &str, most: Option<u32>) -> 
 }
 
 /// All schedules.
-pub(super) async fn schedules(shared: &Shared) -> Result<Vec<Schedule>, Failure> {
+pub(super) async fn schedules(shared: &SharedStore) -> Result<Vec<Schedule>, Failure> {
     let sql = "SELECT name, cron, request, next, last FROM {schema}.schedules ORDER BY name";
     let rows = shared.server.read(sql, &[]).await?;
     let schedules = rows.iter().map(|row| {
@@ -122,7 +125,7 @@ pub(super) async fn schedules(shared: &Shared) -> Result<Vec<Schedule>, Failure>
 }
 
 /// Adds or replaces a schedule.
-pub(super) async fn put_schedule(shared: &Shared, schedule: Schedule) -> Result<(), Failure> {
+pub(super) async fn put_schedule(shared: &SharedStore, schedule: Schedule) -> Result<(), Failure> {
     shared.check_writable()?;
     let sql = "INSERT INTO {schema}.schedules (name, cron, request, next, last) VALUES ($1, $2, $3, $4, $5)
         ON CONFLICT (name) DO UPDATE SET cron = excluded.cron, request = excluded.request, next = excluded.next, last = excluded.last";
@@ -135,7 +138,7 @@ pub(super) async fn put_schedule(shared: &Shared, schedule: Schedule) -> Result<
 }
 
 /// Removes a schedule. Returns whether there was one. An answer that was lost is asked for again, and then there is none.
-pub(super) async fn remove_schedule(shared: &Shared, name: &str) -> Result<bool, Failure> {
+pub(super) async fn remove_schedule(shared: &SharedStore, name: &str) -> Result<bool, Failure> {
     shared.check_writable()?;
     let sql = "DELETE FROM {schema}.schedules WHERE name = $1 RETURNING 1";
     Ok(!shared.server.read(sql, parameters![name => TEXT]).await?.is_empty())
@@ -143,7 +146,7 @@ pub(super) async fn remove_schedule(shared: &Shared, name: &str) -> Result<bool,
 
 /// Sets the next time of a schedule, if it still has this one.
 pub(super) async fn advance_schedule(
-    shared: &Shared,
+    shared: &SharedStore,
     name: &str,
     (due, next): (Timestamp, Timestamp),
     session: SessionId,

@@ -1,7 +1,7 @@
 //! The third port: the queue.
 //!
-//! The queue is one table, and a session that a worker holds stays in it, so that its entry is there when the worker ends. Whoever delivers an item, and whoever releases a
-//! session, locks the row of the session first: one of them sees what the other did. Nothing here waits for a notification; workers ask from time to time.
+//! The queue is one table, and a session that a worker holds stays in it, so that its entry is there when the worker ends. A delivery of an item and a release of a
+//! session lock the row of the session first: one of them sees what the other did. Nothing here waits for a notification; workers ask from time to time.
 //!
 //! | module | responsibility |
 //! |---|---|
@@ -40,7 +40,7 @@ impl Queue for PostgresStore {
         let key = key.to_owned();
         self.run(move |shared| async move {
             check_queue_word("key", &key)?;
-            entries::keyed(&shared, &key).await
+            entries::find_keyed(&shared, &key).await
         })
     }
 

@@ -7,18 +7,18 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::entries::entry_in;
-use crate::postgres::claims::{HeldClaim, fenced, held_in, plain};
+use crate::postgres::claims::{HeldClaim, explain_fence, held_in, plain};
 use crate::postgres::error::{Failure, code, corrupt};
 use crate::postgres::lease;
 use crate::postgres::retry::Attempts;
 use crate::postgres::schema::get;
 use crate::postgres::server::parameters;
-use crate::postgres::store::Shared;
+use crate::postgres::store::SharedStore;
 use crate::queue_rows::{AttemptCount, ReleasedRow, state_word};
 use crate::time::now;
 
 /// Takes sessions. If the answer is lost, the sessions that the server has given stay held until [`recover`] finds that this store does not know their claims.
-pub(super) async fn take(shared: &Shared, request: TakeRequest) -> Result<Vec<TakenSession>, Failure> {
+pub(super) async fn take(shared: &SharedStore, request: TakeRequest) -> Result<Vec<TakenSession>, Failure> {
     shared.check_writable()?;
     let sql = "SELECT r_id, r_fence, r_claim, r_head, r_chain, r_generation, r_session, r_attempts, r_seen, r_agent, r_priority, r_due, r_tags, r_key
         FROM {schema}.take_1($1, $2, $3, $4, $5)";
@@ -45,7 +45,7 @@ pub(super) async fn take(shared: &Shared, request: TakeRequest) -> Result<Vec<Ta
     }
 }
 
-fn keep(shared: &Shared, row: &Row, request: &TakeRequest) -> Result<TakenSession, Failure> {
+fn keep(shared: &SharedStore, row: &Row, request: &TakeRequest) -> Result<TakenSession, Failure> {
     let (fence, held) = held_in(row)?;
     let session = SessionId::from_uuid(get::<Uuid>(row, 6)?);
     let attempts: i32 = get(row, 7)?;
@@ -61,14 +61,14 @@ fn keep(shared: &Shared, row: &Row, request: &TakeRequest) -> Result<TakenSessio
 
 /// Gives a session back.
 pub(super) async fn release(
-    shared: &Shared,
+    shared: &SharedStore,
     taken: TakenSession,
     released: ReleasedRow,
 ) -> Result<(), Failure> {
     shared.check_writable()?;
     let SessionClaim { session, fence, .. } = taken.claim;
     let Some(held) = shared.claims.get(session, fence) else {
-        return Err(fenced(shared, session, fence).await);
+        return Err(explain_fence(shared, session, fence).await);
     };
     let mut attempts = Attempts::within(shared.server.options.deadline);
     let mut was_lost = false;
@@ -81,7 +81,7 @@ pub(super) async fn release(
             }
             Ok(_) => {
                 shared.claims.remove(session, fence);
-                return Err(fenced(shared, session, fence).await);
+                return Err(explain_fence(shared, session, fence).await);
             }
             Err(failure) if failure.is_outage() || failure.is_collision() => {
                 was_lost |= failure.is_outage();
@@ -95,7 +95,7 @@ pub(super) async fn release(
 }
 
 async fn send_release(
-    shared: &Shared,
+    shared: &SharedStore,
     held: &HeldClaim,
     taken: &TakenSession,
     released: &ReleasedRow,
@@ -115,9 +115,9 @@ async fn send_release(
 }
 
 /// Makes sessions ready that nobody drives any more.
-pub(super) async fn recover(shared: &Shared) -> Result<u64, Failure> {
+pub(super) async fn recover(shared: &SharedStore) -> Result<u64, Failure> {
     shared.check_writable()?;
-    let dead = lease::ended(&shared.server).await?;
+    let dead = lease::list_ended(&shared.server).await?;
     let known = shared.claims.all();
     // A statement that this store still waits for is not older than its deadline.
     let grace = shared.server.options.deadline.as_secs_f64() * 2.0;

@@ -1,4 +1,4 @@
-//! Entries of the queue, their keys, and what wakes them.
+//! Entries of the queue, and their keys.
 
 use std::collections::BTreeSet;
 
@@ -94,13 +94,6 @@ pub(super) fn enqueue(
     let number = number_of(connection, &name)?.ok_or(StoreError::NotFound { session })?;
     put(connection, &name, number, entry)?;
     Ok(session)
-}
-
-/// Makes a session ready that waits. The caller has begun a write transaction, in which it added an item to the inbox.
-pub(in crate::sqlite) fn wake(connection: &Connection, number: i64) -> Result<(), Failure> {
-    let sql =
-        "UPDATE queue SET state = 'ready', due = ?2 WHERE session = ?1 AND state = 'waiting' AND is_begun";
-    execute(connection, sql, params![number, now().unix_micros()])
 }
 
 /// Notes that an item is delivered with a word. Returns whether it is the first one.

@@ -6,7 +6,7 @@
 //!
 //! | module | responsibility |
 //! |---|---|
-//! | `entries` | entries, keys, wake-ups |
+//! | `entries` | entries, keys |
 //! | `take` | taking, releasing and recovering sessions |
 //! | `list` | pages, counts, limits and schedules |
 
@@ -25,7 +25,7 @@ use backstitch_core::ports::{
 use backstitch_core::time::Timestamp;
 use rusqlite::Connection;
 
-pub(super) use entries::{check_key, copy, forget, forget_reason, put, wake};
+pub(super) use entries::{check_key, copy, forget, forget_reason, put};
 
 use super::error::Failure;
 use super::inbox::Letter;
@@ -37,7 +37,7 @@ use crate::queue_rows::ReleasedRow;
 const RECOVERY: Duration = Duration::from_secs(2);
 
 impl SqliteStore {
-    fn look<'a, T: Send + 'a>(
+    fn inspect<'a, T: Send + 'a>(
         &'a self,
         read: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'a,
     ) -> BoxFuture<'a, Result<T, StoreError>> {
@@ -67,7 +67,7 @@ impl Queue for SqliteStore {
 
     fn keyed(&self, key: &str) -> BoxFuture<'_, Result<Option<SessionId>, StoreError>> {
         let key = key.to_owned();
-        self.look(move |connection| entries::keyed(connection, &key))
+        self.inspect(move |connection| entries::keyed(connection, &key))
     }
 
     fn take(&self, request: TakeRequest) -> BoxFuture<'_, Result<Vec<TakenSession>, StoreError>> {
@@ -138,15 +138,15 @@ impl Queue for SqliteStore {
     }
 
     fn next_due(&self, agents: Vec<String>) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {
-        self.look(move |connection| list::next_due(connection, &agents))
+        self.inspect(move |connection| list::next_due(connection, &agents))
     }
 
     fn queued(&self, query: QueueQuery) -> BoxFuture<'_, Result<QueuePage, StoreError>> {
-        self.look(move |connection| list::page(connection, &query))
+        self.inspect(move |connection| list::page(connection, &query))
     }
 
     fn counts(&self) -> BoxFuture<'_, Result<Vec<QueueCount>, StoreError>> {
-        self.look(list::counts)
+        self.inspect(list::counts)
     }
 
     fn set_limit(&self, tag: &str, most: Option<u32>) -> BoxFuture<'_, Result<(), StoreError>> {
@@ -155,7 +155,7 @@ impl Queue for SqliteStore {
     }
 
     fn limits(&self) -> BoxFuture<'_, Result<Vec<QueueLimit>, StoreError>> {
-        self.look(list::limits)
+        self.inspect(list::limits)
     }
 
     fn put_schedule(&self, schedule: Schedule) -> BoxFuture<'_, Result<(), StoreError>> {
@@ -169,7 +169,7 @@ impl Queue for SqliteStore {
     }
 
     fn schedules(&self) -> BoxFuture<'_, Result<Vec<Schedule>, StoreError>> {
-        self.look(list::schedules)
+        self.inspect(list::schedules)
     }
 
     fn advance_schedule(

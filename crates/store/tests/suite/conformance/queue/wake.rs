@@ -27,7 +27,7 @@ pub(crate) fn an_item_wakes_a_session_that_waits(store: &dyn Store, queue: &dyn 
     assert!(block_on(queue.deliver(session, "w", sample::item("two"))).expect("it exists"));
     assert_eq!(state_of(queue, session), Some(QueueState::Ready));
     assert_eq!(block_on(store.inbox(session)).expect("inboxes can be read").len(), 2);
-    // The items wait, but they are no reason to drive it again.
+    // The items wait, but do not make it ready again.
     let taken = take_one(queue);
     release(queue, taken, WAIT);
     assert!(take(queue, 1).is_empty());
