@@ -154,7 +154,11 @@ fn shorten(stage: &Stage) {
     let answers: Vec<Said> = (0..9).map(read).chain([Said::Text("All is read.")]).collect();
     let model = Model::new("openai-chat", answers);
     stage
-        .run(&as_slices(&Stage::asking("openai-chat", &model, &["--compression", "elide"])))
+        .run(&as_slices(&Stage::asking(
+            "openai-chat",
+            &model,
+            &["--compression", "elide", "--window", "16000"],
+        )))
         .worked_quietly();
 }
 
