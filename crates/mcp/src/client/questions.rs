@@ -42,9 +42,12 @@ pub(super) struct WaitingQuestion {
     pub(super) answer: oneshot::Sender<PersonAnswer>,
 }
 
+/// Where the questions of a server go while this call of it runs.
+type Listener = (u64, mpsc::Sender<WaitingQuestion>);
+
 /// The calls of a connection that questions may belong to, in the order in which they began. Clones share them.
 #[derive(Clone, Default)]
-pub(super) struct QuestionRouter(Arc<Mutex<Vec<(u64, mpsc::Sender<WaitingQuestion>)>>>);
+pub(super) struct QuestionRouter(Arc<Mutex<Vec<Listener>>>);
 
 /// The questions of one call, until it is dropped.
 pub(super) struct CallQuestions {
