@@ -23,6 +23,7 @@ use crate::adopt::Export;
 use crate::agent::{Agent, Mission, ResumeOptions, prompt_path};
 use crate::driver::{CompactReport, Driver, DriverParts};
 use crate::error::{Result, RuntimeError};
+use crate::heap::boxed;
 use crate::live::{LiveSession, load_view};
 use crate::outcome::DriveOutcome;
 use crate::runtime::{Runtime, SessionOptions};
@@ -178,7 +179,7 @@ impl Evaluator {
                 if mission.is_blank() {
                     return Err(RuntimeError::EmptyMission);
                 }
-                let (driver, evaluation) = self.begin_with(prompt, session, mission).await?;
+                let (driver, evaluation) = boxed(|| self.begin_with(prompt, session, mission)).await?;
                 begun();
                 driver.drive(evaluation).await?
             }

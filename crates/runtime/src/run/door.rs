@@ -17,6 +17,7 @@ use crate::driver::{DriverParts, StopCause};
 use crate::error::{Result, RuntimeError};
 use crate::evaluate::{Begin, Evaluator};
 use crate::events::EventStream;
+use crate::heap::boxed;
 use crate::live::LiveSession;
 use crate::outcome::DriveOutcome;
 use crate::runtime::{Runtime, SessionOptions};
@@ -264,14 +265,14 @@ impl Runtime {
                 let isolation = options.isolation.take();
                 let session = evaluator.open_session(self, session, options).await?;
                 if let Some(isolation) = isolation {
-                    let recorded = match session.reconcile_files().await {
-                        Ok(()) => session.record_isolation(isolation).await,
+                    let recorded = match boxed(|| session.reconcile_files()).await {
+                        Ok(()) => boxed(|| session.record_isolation(isolation)).await,
                         Err(error) => Err(error),
                     };
                     session.clone().or_release(recorded).await?;
                 }
                 if !is_lent {
-                    let released = self.give_to_workers(session.id()).await;
+                    let released = boxed(|| self.give_to_workers(session.id())).await;
                     session.clone().or_release(released).await?;
                 }
                 let head = session.view().await.head();

@@ -208,16 +208,20 @@ impl ToolRunner {
             AttemptOutcome::Answered(result, draft) => {
                 self.handle_answer(started, hold, *result, *draft).await
             }
-            AttemptOutcome::Failed(error, draft) => self.handle_failure(started, hold, error, draft).await,
+            AttemptOutcome::Failed(error, draft) => {
+                boxed(|| self.handle_failure(started, hold, error, draft)).await
+            }
             AttemptOutcome::Panicked(message, draft) => {
                 let message = format!("{} panicked: {message}", started.tool.name());
                 let failure = Failure::by_runtime("panic", message, Retry::Refused);
-                self.roll_back(started, hold, failure, draft, CallOutcome::Failed).await
+                boxed(|| self.roll_back(started, hold, failure, draft, CallOutcome::Failed)).await
             }
             AttemptOutcome::Stopped(Stop::Waits, draft) => {
-                self.leave_waiting(started, hold, wait.take(), draft).await
+                boxed(|| self.leave_waiting(started, hold, wait.take(), draft)).await
             }
-            AttemptOutcome::Stopped(stop, draft) => self.handle_stop(started, hold, stop, draft).await,
+            AttemptOutcome::Stopped(stop, draft) => {
+                boxed(|| self.handle_stop(started, hold, stop, draft)).await
+            }
             AttemptOutcome::Stuck(why) => {
                 let reason = format!("{}: {why}; its files cannot be restored", started.tool.name());
                 started.end_resources(false);
