@@ -13,7 +13,7 @@ use backstitch_testkit::{block_on, sample};
 use tempfile::TempDir;
 
 use super::support::{Temporary, options};
-use crate::sqlite::support::{Writer, notes};
+use crate::sqlite::support::{Writer, notes, read};
 
 /// Calls whose answers are lost.
 const CALLS: [&str; 4] = ["append_1(", "append_queued_1(", "take_1(", "release_1("];
@@ -142,6 +142,8 @@ fn an_outcome_that_cannot_be_found_out_is_said_to_be_unknown() {
     assert!(is_unknown, "{unknown:?}");
     cuts.is_away.store(false, Ordering::SeqCst);
     cuts.left.store(0, Ordering::SeqCst);
+    // A busy machine may need more than one attempt for a new connection.
+    while matches!(read(&*store, sample::session(1)), Err(StoreError::Unavailable { .. })) {}
     let stored = notes(&*store, sample::session(1));
     assert!(stored.is_empty() || stored == ["one"]);
 }
