@@ -145,3 +145,6 @@ async function stream(path, query, on, signal) {
     wait = Math.min(wait * 2, 10000);
   }
 }
+
+/** What a request answers, or `instead` if it is refused. A view that was left goes no further. */
+export const attempt = (request, signal, instead = null) => request.catch((error) => { if (signal?.aborted) throw error; return instead; });

@@ -1,7 +1,7 @@
 // Budgets of the latest evaluations, and gauges that show how much of them is spent.
 
 import { h } from "./dom.js";
-import { get } from "./api.js";
+import { attempt, get } from "./api.js";
 import { duration, money, number } from "./format.js";
 
 const PARTS = { money_micros: ["money", money], total_tokens: ["tokens", number], input_tokens: ["tokens in", number], output_tokens: ["tokens out", number],
@@ -15,7 +15,7 @@ export async function budgets(session, signal) {
     limited AS (SELECT r.session, r.position, r.at, r.data ->> '$.budget' AS limits FROM latest JOIN records r USING (session, position) WHERE r.data ->> '$.budget' IS NOT NULL ORDER BY r.at DESC LIMIT 30)
     SELECT b.session, s.mission, b.limits, ${SUMMED.map((name) => `sum(c.data ->> '$.amounts.${name}') AS ${name}`).join(", ")}
     FROM limited b JOIN sessions s USING (session) LEFT JOIN records c ON c.session = b.session AND c.kind = 'budget_charged' AND c.position > b.position GROUP BY b.session ORDER BY b.at DESC`;
-  const page = await get("/query", { sql, limit: 30 }, signal).catch(() => null);
+  const page = await attempt(get("/query", { sql, limit: 30 }, signal), signal);
   return (page?.rows ?? []).map((row) => {
     const spent = Object.fromEntries(SUMMED.map((name, index) => [name, row[3 + index] ?? 0]));
     spent.total_tokens = spent.input_tokens + spent.output_tokens;

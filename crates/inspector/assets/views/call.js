@@ -1,7 +1,7 @@
 // The page of a call: arguments, output, effect, attempts, files as diffs, and the proof that a failed one left nothing.
 
 import { h, show } from "../lib/dom.js";
-import { get } from "../lib/api.js";
+import { attempt as orNull, get } from "../lib/api.js";
 import { bind } from "../lib/keys.js";
 import { duration, moment, number, short, visible } from "../lib/format.js";
 import { files, text, value } from "../lib/text.js";
@@ -12,7 +12,7 @@ const tree = (root) => (root ? h("code.digest", String(root.tree ?? JSON.stringi
 async function rootsOf(id, report, signal) {
   const attempt = report.attempts.at(-1);
   if (!attempt) return null;
-  const page = await get(`/sessions/${id}/records`, { from: attempt.position, kind: ["call_started", "call_finished"], all: true, limit: 1000 }, signal).catch(() => null);
+  const page = await orNull(get(`/sessions/${id}/records`, { from: attempt.position, kind: ["call_started", "call_finished"], all: true, limit: 1000 }, signal), signal);
   const mine = (page?.lines ?? []).filter((row) => row.data.call_id === report.call);
   return { before: mine.find((row) => row.kind === "call_started")?.data.root, after: mine.find((row) => row.kind === "call_finished")?.data.root };
 }

@@ -1,7 +1,7 @@
 // The files at the selected point: a tree, their content, the call that wrote each line, and what is not covered.
 
 import { h, show, button } from "../lib/dom.js";
-import { all, get } from "../lib/api.js";
+import { all, attempt, get } from "../lib/api.js";
 import { bytes, plural, visible } from "../lib/format.js";
 import { text } from "../lib/text.js";
 
@@ -60,7 +60,7 @@ export async function files(pane, { id, at, point, signal }) {
   const uncovered = h("div");
   show(pane, h("h2", at === null ? "Files" : `Files at point ${at}`), h("p.quiet", `${plural(paths.length, "file")}. `, "Paths that snapshots leave out (the repository's own data, large ignored directories) are not listed."), uncovered,
     h("label.hidden", { for: "path-filter" }, "Filter paths"), search, h("div.two", shelf, content));
-  const page = await get(`/sessions/${id}/records`, { kind: "session_created", all: true, limit: 1 }, signal).catch(() => null);
+  const page = await attempt(get(`/sessions/${id}/records`, { kind: "session_created", all: true, limit: 1 }, signal), signal);
   const left = page?.lines?.[0]?.data?.coverage?.uncovered ?? [];
   if (left.length) show(uncovered, h("details", h("summary", `${plural(left.length, "path")} not covered`), h("ul", left.map((path) => h("li", h("code", visible(path.path ?? path)))))));
 }

@@ -2,7 +2,7 @@
 // sub-agents and the head. A rewind begins a branch at its target; what it left is dimmed.
 
 import { h, show, svg } from "../lib/dom.js";
-import { all, get } from "../lib/api.js";
+import { all, attempt, get } from "../lib/api.js";
 import { VirtualList } from "../lib/virtual.js";
 import { clock, line, number, plural, short, visible } from "../lib/format.js";
 
@@ -34,7 +34,7 @@ async function points(id, report, head, signal) {
   const add = (position, kind, label, href, at) => list.push({ position, kind, label, href, at });
   const [marks, changes, questions] = await Promise.all([
     all(`/sessions/${id}/records`, "lines", { kind: ["evaluation_started", "evaluation_finished", "rewound"], all: true }, 5000, signal),
-    all(`/sessions/${id}/changes`, "calls", {}, 5000, signal).catch(() => []),
+    attempt(all(`/sessions/${id}/changes`, "calls", {}, 5000, signal), signal, []),
     get("/query", { sql: `SELECT position, substr(text, 1, 200) FROM messages WHERE session = '${id}' AND role = 'user' ORDER BY position LIMIT 2000`, limit: 2000 }, signal).then((page) => page.rows, () => []),
   ]);
   const question = (position) => questions.find(([at]) => at > position && at < position + 12)?.[1];

@@ -1,7 +1,7 @@
 // Costs and failures by day, model, tool and tag; slow calls, loops, and sessions near their budget.
 
 import { h, show, svg, button } from "../lib/dom.js";
-import { get } from "../lib/api.js";
+import { attempt, get } from "../lib/api.js";
 import { budgets, gauges } from "../lib/budget.js";
 import { duration, line, money, number, short, visible } from "../lib/format.js";
 
@@ -45,7 +45,7 @@ function table(title, rows, key) {
     h("tbody", rows.map((row) => h("tr", h("th", { scope: "row" }, visible(row[key] || "(none)")), used.map(([name, label, format]) => h(`td.num${name.startsWith("fail") && row[name] ? ".bad" : ""}`, { "data-label": label }, format(row[name])))))))));
 }
 
-const attempt = (sql, signal) => get("/query", { sql, limit: 50 }, signal).catch(() => null);
+const ask = (sql, signal) => attempt(get("/query", { sql, limit: 50 }, signal), signal);
 const quote = (text) => String(text).replaceAll("'", "''");
 
 export async function overview(main, { query, signal, title, go }) {
@@ -55,9 +55,9 @@ export async function overview(main, { query, signal, title, go }) {
   const report = await get("/stats", { since }, signal);
   const where = since ? `WHERE started_at >= '${quote(since)}'` : "";
   const [slow, loops, tags, limited] = await Promise.all([
-    attempt(`SELECT session, call, tool, millis FROM calls ${where} ORDER BY millis DESC LIMIT 15`, signal),
-    attempt(`SELECT session, tool, arguments, count(*) AS times FROM calls ${where} GROUP BY session, tool, arguments HAVING count(*) >= 3 ORDER BY times DESC LIMIT 15`, signal),
-    attempt("SELECT tag.key || '=' || tag.value AS tag, count(*) AS sessions, sum(money_micros) AS money FROM sessions, json_each(sessions.tags) AS tag GROUP BY 1 ORDER BY 3 DESC LIMIT 30", signal),
+    ask(`SELECT session, call, tool, millis FROM calls ${where} ORDER BY millis DESC LIMIT 15`, signal),
+    ask(`SELECT session, tool, arguments, count(*) AS times FROM calls ${where} GROUP BY session, tool, arguments HAVING count(*) >= 3 ORDER BY times DESC LIMIT 15`, signal),
+    ask("SELECT tag.key || '=' || tag.value AS tag, count(*) AS sessions, sum(money_micros) AS money FROM sessions, json_each(sessions.tags) AS tag GROUP BY 1 ORDER BY 3 DESC LIMIT 30", signal),
     budgets(null, signal),
   ]);
   const sum = report.total;
