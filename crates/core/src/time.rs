@@ -35,7 +35,9 @@ impl Timestamp {
 
     /// Returns the time `micros` microseconds after the start of 1970.
     pub fn from_unix_micros(micros: i64) -> Result<Self, InvalidTimestamp> {
-        jiff::Timestamp::from_microsecond(micros)
+        // By seconds and their fraction, which includes the last second as a whole: a time that was read from text may be in it.
+        let fraction = i32::try_from(micros.rem_euclid(1_000_000)).unwrap_or_default() * 1_000;
+        jiff::Timestamp::new(micros.div_euclid(1_000_000), fraction)
             .map(Self)
             .map_err(|_| InvalidTimestamp { text: micros.to_string() })
     }
@@ -55,7 +57,8 @@ impl Timestamp {
     pub fn saturating_add(self, by: Duration) -> Self {
         let micros = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
         let sum = self.unix_micros().saturating_add(micros);
-        Self::from_unix_micros(sum).unwrap_or(Self(jiff::Timestamp::MAX))
+        let last = jiff::Timestamp::MAX.as_microsecond();
+        Self::from_unix_micros(sum.min(last)).unwrap_or(Self(jiff::Timestamp::MAX))
     }
 
     /// Returns the time this many days earlier, also before 1970; `None` if it is not representable.
@@ -151,6 +154,19 @@ mod tests {
         let fine: Timestamp = "2026-01-02T05:04:05.1234569+02:00".parse().unwrap();
         assert_eq!(fine.to_string(), "2026-01-02T03:04:05.123456Z");
         assert!(whole.to_string() < fine.to_string());
+    }
+
+    #[test]
+    fn the_first_and_the_last_time_are_read_again() {
+        let last = Timestamp::UNIX_EPOCH.saturating_add(Duration::MAX);
+        assert_eq!(last.saturating_add(Duration::from_micros(1)), last);
+        let first: Timestamp = "-009999-01-02T01:59:59Z".parse().unwrap();
+        for time in [first, last] {
+            assert_eq!(Timestamp::from_unix_micros(time.unix_micros()), Ok(time));
+            assert_eq!(time.to_string().parse(), Ok(time));
+        }
+        assert!(Timestamp::from_unix_micros(last.unix_micros() + 1).is_err());
+        assert!(Timestamp::from_unix_micros(i64::MIN).is_err());
     }
 
     #[test]
