@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::support::{Temporary, parsed};
 
 /// Opening fails with this code, and says nothing of the password.
-fn refused(address: &str, code: ErrorCode) -> OpenError {
+fn assert_refused(address: &str, code: ErrorCode) -> OpenError {
     let address = parsed(address).with_password("hunter2-leaked");
     let error = PostgresStore::open(&address).expect_err("the server refuses it");
     assert_eq!(error.code(), code, "{error:?}");
@@ -23,20 +23,20 @@ fn refused(address: &str, code: ErrorCode) -> OpenError {
 fn a_server_that_is_not_there_is_unavailable() {
     let place = TempDir::new().unwrap();
     let host = place.path().to_str().unwrap().replace('/', "%2F");
-    refused(&format!("postgres://tailor@{host}/postgres"), ErrorCode::StoreUnavailable);
-    refused("postgres://tailor@127.0.0.1:1/postgres", ErrorCode::StoreUnavailable);
+    assert_refused(&format!("postgres://tailor@{host}/postgres"), ErrorCode::StoreUnavailable);
+    assert_refused("postgres://tailor@127.0.0.1:1/postgres", ErrorCode::StoreUnavailable);
 }
 
 #[test]
 fn a_server_that_refuses_the_user_denies_access() {
     let Some(server) = postgres::server() else { return };
     let address = server.address();
-    refused(&address.replace("/postgres?", "/no_such_database?"), ErrorCode::StoreDenied);
-    refused(&address.replace("tailor@", "nobody_known@"), ErrorCode::StoreDenied);
+    assert_refused(&address.replace("/postgres?", "/no_such_database?"), ErrorCode::StoreDenied);
+    assert_refused(&address.replace("tailor@", "nobody_known@"), ErrorCode::StoreDenied);
     let role = format!("{}_limited", schema_of(&address));
     server.sql(&format!("CREATE ROLE {role} LOGIN"));
     let limited = address.replace("tailor@", &format!("{role}@"));
-    let error = refused(&limited, ErrorCode::StoreDenied);
+    let error = assert_refused(&limited, ErrorCode::StoreDenied);
     assert!(error.to_string().contains("permission denied"), "{error}");
     // A user without the right to create schemas can have a store in schemas of its own.
     for schema in [schema_of(&address).to_owned(), format!("{}_views", schema_of(&address))] {
