@@ -7,7 +7,7 @@
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::json;
 
@@ -82,18 +82,17 @@ pub(crate) fn program(group: &str) -> Option<PathBuf> {
     program
 }
 
+/// Starts the command on the store, with its output in a pipe.
+pub(crate) fn started(program: &Path, store: &Path, arguments: &[&str]) -> Option<Child> {
+    let mut command = Command::new(program);
+    command.args(arguments).arg("--store").arg(store);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()
+}
+
 /// Runs the command, and returns the time until its first byte and until its end. `None` if it failed.
 fn first_and_last(program: &Path, store: &Path, arguments: &[&str]) -> Option<(Elapsed, Elapsed)> {
     let clock = Scope::Thread.start();
-    let mut child = Command::new(program)
-        .args(arguments)
-        .arg("--store")
-        .arg(store)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .ok()?;
+    let mut child = started(program, store, arguments)?;
     let mut output = child.stdout.take()?;
     let mut first = [0];
     output.read_exact(&mut first).ok()?;

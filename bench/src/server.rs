@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::time::Instant;
 
 use backstitch_core::id::SessionId;
@@ -19,7 +19,7 @@ use backstitch_testkit::api::ApiClient;
 use backstitch_testkit::block_on;
 use serde_json::json;
 
-use crate::command::program;
+use crate::command::{program, started};
 use crate::measure::{Samples, once};
 use crate::report::Report;
 use crate::store::{claim, long_session, temporary};
@@ -59,17 +59,11 @@ struct Served {
 
 impl Served {
     fn start(program: &Path, store: &Path) -> Option<Self> {
-        let mut child = Command::new(program)
-            .args(["ui", "--no-open", "--listen", "0", "--store"])
-            .arg(store)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .ok()?;
+        let mut child = started(program, store, &["ui", "--no-open", "--listen", "0"])?;
         let mut link = String::new();
         BufReader::new(child.stdout.take()?).read_line(&mut link).ok()?;
         if !link.contains("/#token=") {
+            let _ = child.kill();
             let _ = child.wait();
             return None;
         }
