@@ -56,6 +56,13 @@ impl<S> Items<S> {
         self.items.iter()
     }
 
+    /// Replaces the item at a position. Clones keep the one before. Nothing changes if there is no such position.
+    pub fn replace(&mut self, position: usize, item: Arc<S>) {
+        if let Some(place) = self.items.get_mut(position) {
+            *place = item;
+        }
+    }
+
     /// Returns the items that fulfil a condition, in order.
     pub fn filter(&self, mut condition: impl FnMut(&S) -> bool) -> Vec<Arc<S>> {
         self.iter().filter(|item| condition(item)).cloned().collect()

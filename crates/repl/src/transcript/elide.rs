@@ -89,7 +89,33 @@ pub(super) fn shorter(elided: InnerMessage, message: &InnerMessage) -> Option<In
     (Weight::of_result(&elided) < Weight::of_result(message)).then_some(elided)
 }
 
-impl TranscriptStrategy for ElideOptions {}
+impl TranscriptStrategy for ElideOptions {
+    fn elides(&self) -> Option<&ElideOptions> {
+        Some(self)
+    }
+}
+
+impl ElideOptions {
+    /// Returns the number of the first answer whose results stay.
+    pub(super) fn end_of_old(&self, history: &TranscriptHistory) -> u64 {
+        let (blocks, bytes) = (history.blocks(), history.totals().bytes);
+        let calm = self.tokens.is_some_and(|tokens| Weight::tokens(bytes) <= tokens);
+        let old = if calm { 0 } else { rounded_old(blocks.len(), self.keep_turns) };
+        blocks.get(old).map_or(0, |block| block.turn)
+    }
+
+    /// Whether a message has a result that does not stay in any case.
+    pub(super) fn is_long(&self, message: &InnerMessage) -> bool {
+        message.message.option_result().is_some() && Weight::of_result(message) > self.keep_bytes
+    }
+
+    /// Returns a message with a placeholder for its result; `None` if that would not be shorter, or there is no result.
+    pub(super) fn elided(&self, message: &InnerMessage) -> Option<Arc<InnerMessage>> {
+        let result = message.message.option_result()?;
+        let elided = placeholder(message, result, self.preview, self.recall.as_deref());
+        shorter(elided, message).map(Arc::new)
+    }
+}
 
 impl Strategy for ElideOptions {
     const NAME: &'static str = "elide";
@@ -98,24 +124,19 @@ impl Strategy for ElideOptions {
     type Rendered = RenderedTranscript;
 
     fn render(&self, history: &TranscriptHistory) -> RenderedTranscript {
-        let (blocks, bytes) = (history.blocks(), history.totals().bytes);
-        let calm = self.tokens.is_some_and(|tokens| Weight::tokens(bytes) <= tokens);
-        let old = if calm { 0 } else { rounded_old(blocks.len(), self.keep_turns) };
-        // The first answer whose results stay.
-        let end = blocks.get(old).map_or(0, |block| block.turn);
+        let end = self.end_of_old(history);
         let is_old = |message: &InnerMessage| {
             let turn = history.turn_of(message);
             turn.is_some_and(|turn| turn < end && !history.open().contains(&turn))
         };
         let mut count = 0;
-        let rendered = history.messages().map(|message| match message.message.option_result() {
-            Some(result) if Weight::of_result(message) > self.keep_bytes && is_old(message) => {
-                let elided = placeholder(message, result, self.preview, self.recall.as_deref());
-                let Some(elided) = shorter(elided, message) else { return message.clone() };
-                count += 1;
-                Arc::new(elided)
-            }
-            _ => message.clone(),
+        let rendered = history.messages().map(|message| {
+            let is_elided = self.is_long(message) && is_old(message);
+            let Some(elided) = is_elided.then(|| self.elided(message)).flatten() else {
+                return message.clone();
+            };
+            count += 1;
+            elided
         });
         let rendered: Vec<Arc<InnerMessage>> = rendered.collect();
         let statistics = TranscriptStatistics::of(Self::NAME, history, &rendered, count);

@@ -28,6 +28,7 @@
 
 mod cut;
 mod elide;
+mod elided;
 mod head;
 mod history;
 mod machine;
@@ -47,6 +48,7 @@ use serde_json::Value as Json;
 
 pub use cut::{ConversationOrder, ConversationPoint, Cut, CutSummary, LatestCuts};
 pub use elide::{Elide, ElideOptions};
+pub use elided::ElidedHistory;
 pub use head::CutHead;
 pub use history::TranscriptHistory;
 pub use machine::CompressedMachines;
@@ -95,6 +97,11 @@ pub trait TranscriptCompression: fmt::Debug + Send + Sync {
         None
     }
 
+    /// The options of [`Elide`], if that is what it does. Then requests are rendered by an [`ElidedHistory`].
+    fn elides(&self) -> Option<&ElideOptions> {
+        None
+    }
+
     /// Renders the messages of the next request.
     fn render(&self, history: &TranscriptHistory) -> RenderedTranscript;
 
@@ -110,6 +117,11 @@ pub trait TranscriptStrategy:
 {
     /// The rules of the cuts that it records in the session, if it does so.
     fn cut_rules(&self) -> Option<CutRules> {
+        None
+    }
+
+    /// The options of [`Elide`], if that is what it does.
+    fn elides(&self) -> Option<&ElideOptions> {
         None
     }
 }
@@ -129,6 +141,10 @@ impl<O: TranscriptStrategy> TranscriptCompression for ConfiguredStrategy<O> {
 
     fn cut_rules(&self) -> Option<CutRules> {
         self.options().cut_rules()
+    }
+
+    fn elides(&self) -> Option<&ElideOptions> {
+        self.options().elides()
     }
 
     fn render(&self, history: &TranscriptHistory) -> RenderedTranscript {

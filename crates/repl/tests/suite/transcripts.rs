@@ -13,8 +13,8 @@ use backstitch_core::message::{
 use backstitch_core::view::Transcript;
 use backstitch_repl::compression::Registry;
 use backstitch_repl::transcript::{
-    Elide, ElideOptions, KeepAll, RenderedTranscript, TranscriptCompression, TranscriptHistory, Trim,
-    TrimOptions,
+    Elide, ElideOptions, ElidedHistory, KeepAll, RenderedTranscript, TranscriptCompression,
+    TranscriptHistory, Trim, TrimOptions,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -505,6 +505,37 @@ proptest! {
                 messages.iter().map(|message| (message.message_id, message.message.clone())).collect()
             };
             prop_assert_eq!(seen(&two.messages), seen(&one.messages));
+        }
+    }
+
+    #[test]
+    fn eliding_what_has_become_old_equals_eliding_everything_anew(
+        first in steps(),
+        second in prop::option::of(steps()),
+        tokens in prop::option::of(0u64..3_000),
+        keep_turns in 0usize..8,
+        keep_bytes in 0u64..800,
+        requests in prop::collection::vec(any::<bool>(), 1..8),
+    ) {
+        let first = written_with(Writer::new(), &first);
+        let given = match second {
+            Some(second) => first.conversation(&written_with(first.next(), &second)),
+            None => first.messages.clone(),
+        };
+        let options = ElideOptions { keep_turns, tokens, keep_bytes, ..ElideOptions::default() };
+        let mut grown = ElidedHistory::new(options.clone());
+        let mut shown: Vec<Arc<InnerMessage>> = Vec::new();
+        for (message, is_asked) in given.iter().zip(requests.iter().cycle()) {
+            grown.push(message, Some(shown.len()));
+            shown.push(message.clone());
+            if *is_asked {
+                for (place, placeholder) in grown.elide() {
+                    shown[place] = placeholder;
+                }
+                let anew = Elide::new(options.clone()).render_messages(&given[..shown.len()]);
+                prop_assert_eq!(&shown, &anew.messages);
+                prop_assert_eq!(grown.count(), anew.statistics.results_elided);
+            }
         }
     }
 

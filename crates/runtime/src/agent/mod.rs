@@ -26,7 +26,9 @@ use backstitch_core::session::Session;
 use backstitch_core::tool::ToolSpec;
 use backstitch_repl::LispOptions;
 use backstitch_repl::recall::TOOL_NAME;
-use backstitch_repl::transcript::{CompressedMachines, CutOptions, CutRules, KeepAll, TranscriptCompression};
+use backstitch_repl::transcript::{
+    CompressedMachines, CutOptions, CutRules, ElideOptions, KeepAll, TranscriptCompression,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -265,12 +267,22 @@ impl Agent {
     pub(crate) fn machines(&self) -> Arc<dyn MachineFactory> {
         let machinery = self.machinery.clone().unwrap_or_else(|| Arc::new(self.loops));
         match &self.compression {
-            Some(strategy) if strategy.name() != KeepAll::NAME && strategy.cut_rules().is_none() => {
+            Some(strategy)
+                if strategy.name() != KeepAll::NAME
+                    && strategy.cut_rules().is_none()
+                    && self.elides().is_none() =>
+            {
                 Arc::new(CompressedMachines::new(machinery, strategy.clone()))
             }
-            // A conversation without compression or with recorded cuts is cached between requests, and needs no renderer.
+            // A conversation without compression, with recorded cuts or with elided results is cached between requests.
             _ => machinery,
         }
+    }
+
+    /// Returns the strategy that elides old results for each request anew, with its options.
+    pub(crate) fn elides(&self) -> Option<(&dyn TranscriptCompression, &ElideOptions)> {
+        let strategy = self.compression.as_deref()?;
+        Some((strategy, strategy.elides()?))
     }
 
     /// Returns the name of the renderer that requests record when they show an uncompressed conversation.

@@ -131,6 +131,7 @@ impl Asker {
         let answers_left = answers_left(&*self.live.view().await, evaluation);
         let shown = machine.show(answers_left);
         if shown.is_none()
+            && self.agent.elides().is_none()
             && let Some(step) = boxed(|| self.make_room(evaluation)).await?
         {
             return Ok(step);
@@ -251,11 +252,14 @@ impl Asker {
                 let objects = media_in(&shown.messages);
                 (shown, objects)
             }
-            // An uncompressed conversation is cached between requests.
-            None => {
-                let room = state.room(agent, evaluation, &self.content.hydrated, None)?;
-                (room.visible(), room.media())
-            }
+            // A conversation that the agent's machine does not render is cached between requests.
+            None => match state.elided(agent, evaluation, &self.content.hydrated) {
+                Some(elided) => elided,
+                None => {
+                    let room = state.room(agent, evaluation, &self.content.hydrated, None)?;
+                    (room.visible(), room.media())
+                }
+            },
         };
         let left_out = std::mem::take(&mut shown.left_out);
         let media = self.content.hydrated.media(self.content.held(), objects).await?;

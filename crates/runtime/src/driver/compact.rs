@@ -48,7 +48,7 @@ impl Driver {
             return Err(nothing("the program that does its work keeps the conversation"));
         }
         let machine = self.agent.machines().rebuild(&self.content.past(evaluation).await?)?;
-        if machine.show(None).is_some() {
+        if machine.show(None).is_some() || self.agent.elides().is_some() {
             return Err(nothing("its agent has a strategy that shortens each request"));
         }
         let state = self.asker.question_state(evaluation).await?;

@@ -13,7 +13,7 @@ use backstitch_core::machine::{TurnState, conversation};
 use backstitch_core::object::ObjectId;
 use backstitch_core::session::Items;
 use backstitch_core::view::Transcript;
-use backstitch_repl::transcript::{ConversationOrder, Cut, estimated_bytes};
+use backstitch_repl::transcript::{ConversationOrder, Cut, ElideOptions, ElidedHistory, estimated_bytes};
 
 use super::arriving::with_mark;
 use super::hydrate::media_of;
@@ -29,6 +29,8 @@ pub(super) struct Conversation {
     spoken: HashSet<Turn>,
     /// Turns whose answers are silent so far.
     silent: HashSet<Turn>,
+    /// All messages, silent answers among them.
+    all: Items<InnerMessage>,
     pub(super) shown: Items<InnerMessage>,
     /// The objects that hold its media.
     pub(super) media: Vec<ObjectId>,
@@ -38,12 +40,22 @@ pub(super) struct Conversation {
     pub(super) order: ConversationOrder,
     /// What the latest cut shows of it.
     cut: Option<CutConversation>,
+    /// What a strategy that elides old results shows of it.
+    elided: Option<ElidedConversation>,
 }
 
 /// A conversation as a cut shows it. Messages after the cut are appended, so that a request costs what is new.
 struct CutConversation {
     cut: Arc<Cut>,
     /// How many messages of the conversation were examined.
+    examined: usize,
+    shown: ShownConversation,
+}
+
+/// A conversation with placeholders for old results, in which a request costs what is new, too.
+struct ElidedConversation {
+    history: ElidedHistory,
+    /// How many of all messages were examined.
     examined: usize,
     shown: ShownConversation,
 }
@@ -65,6 +77,19 @@ impl ShownConversation {
         self.media.extend(media_of(&message.message));
         self.bytes += estimated_bytes(std::iter::once(&message));
         self.messages.extend([message]);
+    }
+
+    fn replace(&mut self, place: usize, message: Arc<InnerMessage>) {
+        let Some(before) = self.messages.get(place) else { return };
+        self.bytes -= estimated_bytes(std::iter::once(before));
+        self.bytes += estimated_bytes(std::iter::once(&message));
+        for object in media_of(&before.message) {
+            if let Some(at) = self.media.iter().position(|known| *known == object) {
+                self.media.remove(at);
+            }
+        }
+        self.media.extend(media_of(&message.message));
+        self.messages.replace(place, message);
     }
 }
 
@@ -119,6 +144,34 @@ impl Conversation {
         self.cut.insert(known).shown.clone()
     }
 
+    /// Returns the whole conversation, with placeholders for old results.
+    pub(super) fn elided_by(&mut self, options: &ElideOptions) -> ShownConversation {
+        let known = self.elided.take().filter(|known| known.history.options() == options);
+        let mut known = known.unwrap_or_else(|| ElidedConversation {
+            history: ElidedHistory::new(options.clone()),
+            examined: 0,
+            shown: ShownConversation::default(),
+        });
+        while let Some(message) = self.all.get(known.examined) {
+            let is_shown = self.is_shown(message);
+            known.history.push(message, is_shown.then_some(known.shown.messages.len()));
+            if is_shown {
+                known.shown.push(with_mark(message));
+            }
+            known.examined += 1;
+        }
+        for (place, placeholder) in known.history.elide() {
+            known.shown.replace(place, placeholder);
+        }
+        let count = known.history.count();
+        known.shown.left_out = (count > 0).then(|| format!("{count} results")).into_iter().collect();
+        self.elided.insert(known).shown.clone()
+    }
+
+    fn is_shown(&self, message: &InnerMessage) -> bool {
+        message.role() != Role::Assistant || !self.silent.contains(&turn_of(message))
+    }
+
     /// Appends messages. Returns false, and appends nothing, if an answer that was left out as silent turns
     /// out not to be: its place is among the visible messages.
     fn add(&mut self, messages: Vec<Arc<InnerMessage>>) -> bool {
@@ -137,12 +190,13 @@ impl Conversation {
             }
         }
         for message in messages {
-            if message.role() != Role::Assistant || !self.silent.contains(&turn_of(&message)) {
+            if self.is_shown(&message) {
                 let message = with_mark(&message);
                 self.media.extend(media_of(&message.message));
                 self.bytes += estimated_bytes(std::iter::once(&message));
                 self.shown.extend([message]);
             }
+            self.all.extend([message]);
         }
         true
     }

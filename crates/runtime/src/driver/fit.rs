@@ -115,12 +115,16 @@ fn is_for_summary(request: &Request) -> bool {
     request.started.record.renderer.as_deref().is_some_and(|renderer| renderer.starts_with("summarize/"))
 }
 
+/// Whether messages of an estimated number of bytes keep a limit in tokens.
+pub(super) fn fits(bytes: u64, limit: u64) -> bool {
+    bytes.div_ceil(BYTES_PER_TOKEN) <= limit
+}
+
 /// Shortens a conversation that exceeds a limit, and describes what it leaves out.
 pub(super) fn fitted(shown: VisibleHistory, limit: Option<u64>) -> VisibleHistory {
     let Some(limit) = limit else { return shown };
-    let fits = || estimated_bytes(shown.messages.iter()).div_ceil(BYTES_PER_TOKEN) <= limit;
     // Tools in the text of a message belong to an agent that answers with programs, which shows a summary.
-    if shown.tools_in_text || fits() {
+    if shown.tools_in_text || fits(estimated_bytes(shown.messages.iter()), limit) {
         return shown;
     }
     let (messages, renderer) = shortened(&shown.messages, limit);

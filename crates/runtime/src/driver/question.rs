@@ -6,6 +6,7 @@ use std::sync::Arc;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{InnerMessage, RequestStarted, Role};
 use backstitch_core::machine::{EvaluationHistory, FollowedConversation, TurnState, VisibleHistory};
+use backstitch_core::object::ObjectId;
 use backstitch_core::ports::{Deltas, MediaBytes, PolicyRequest, Store};
 use backstitch_core::session::{Items, Session};
 use backstitch_core::time::Clock;
@@ -83,6 +84,31 @@ impl QuestionState {
         Room::new(agent, &self.session, &mut conversation, limit)
     }
 
+    /// Returns the conversation of an agent that elides old results for each request anew, with its media. `None` for other agents.
+    pub(super) fn elided(
+        &self,
+        agent: &Agent,
+        evaluation: EvaluationId,
+        hydrated: &ContentCache,
+    ) -> Option<(VisibleHistory, Vec<ObjectId>)> {
+        let (strategy, options) = agent.elides()?;
+        let followed = || self.view.followed(evaluation);
+        let shown = hydrated.conversation(&self.transcript, evaluation, followed).elided_by(options);
+        let visible = VisibleHistory {
+            messages: shown.messages,
+            renderer: Some(strategy.renderer()),
+            left_out: shown.left_out,
+            ..VisibleHistory::default()
+        };
+        let limit = fit::limit(agent, &self.view).filter(|limit| !fit::fits(shown.bytes, *limit));
+        if limit.is_none() {
+            return Some((visible, shown.media));
+        }
+        let visible = fit::fitted(visible, limit);
+        let media = media_in(&visible.messages);
+        Some((visible, media))
+    }
+
     /// Returns the request that shows these messages.
     pub(super) fn request(
         &self,
@@ -140,7 +166,9 @@ pub(crate) async fn question_before(
         }
         None => {
             let room = state.room(agent, evaluation, &hydrated, None)?;
-            if fit::is_shortened_anew(recorded.renderer.as_deref()) {
+            if let Some((shown, _)) = state.elided(agent, evaluation, &hydrated) {
+                (shown, RequestPurpose::Answer)
+            } else if fit::is_shortened_anew(recorded.renderer.as_deref()) {
                 (fit::fitted(room.whole(), fit::limit(agent, view)), RequestPurpose::Answer)
             } else if let Some(summary) = room.summary_request() {
                 (summary, RequestPurpose::Summary)

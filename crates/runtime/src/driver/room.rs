@@ -18,7 +18,7 @@ use backstitch_repl::transcript::{
 };
 
 use super::conversation::{Conversation, ShownConversation};
-use super::fit::BYTES_PER_TOKEN;
+use super::fit::{BYTES_PER_TOKEN, fits};
 use crate::agent::Agent;
 use crate::error::Result;
 
@@ -107,16 +107,16 @@ impl Room {
     /// Returns the cut that the next request needs, if it needs one.
     pub(super) fn next_cut(&self, may_summarize: bool) -> Option<Cut> {
         let shown = self.cuts.shown.as_deref();
-        let fits = |bytes: u64| self.limit.is_none_or(|limit| bytes.div_ceil(BYTES_PER_TOKEN) <= limit);
+        let has_room = |bytes: u64| self.limit.is_none_or(|limit| fits(bytes, limit));
         let is_of_smaller_model = |cut: &Cut| {
             cut.limit.is_some_and(|then| self.limit.is_none_or(|now| now > then)) && !cut.has_summary()
         };
         if let Some(cut) = shown.filter(|cut| cut.leaves_out() && is_of_smaller_model(cut))
-            && fits(self.bytes)
+            && has_room(self.bytes)
         {
             return Some(Cut::whole(cut.end));
         }
-        if fits(self.shown.bytes) {
+        if has_room(self.shown.bytes) {
             return None;
         }
         let planner = self.planner()?;
