@@ -4,14 +4,18 @@
 //! and without any all are measured. Lines have the form `{"system","metric","params","value","unit"}`:
 //! `value` is the median of the samples, and `params` say what was measured and how, with the smallest sample
 //! (`minimum`) and the median of processor time (`cpu`) in the same unit. Machines are noisy, so compare only
-//! ratios within one run.
+//! ratios within one run, or counts (`count`): instructions, system calls and allocations of a run. `--compare FILE` prints
+//! the ratios to an earlier run.
 #![allow(clippy::print_stdout, reason = "printing measurements is what this program is for")]
 #![allow(clippy::print_stderr, reason = "errors of the command line belong there")]
 
 mod agent;
+mod aims;
 mod alone;
 mod command;
+mod compare;
 mod core;
+mod count;
 mod guard;
 mod lisp;
 mod measure;
@@ -23,9 +27,11 @@ mod store;
 mod tools;
 mod workspace;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use report::Report;
+use serde_json::Value;
 
 type Group = (&'static str, &'static str, fn(&mut Report));
 
@@ -51,11 +57,9 @@ const GROUPS: &[Group] = &[
 ];
 
 fn main() -> ExitCode {
+    // Before there are threads, which would not be counted.
+    count::begin();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if arguments.iter().any(|argument| matches!(argument.as_str(), "-h" | "--help")) {
-        println!("{}", usage());
-        return ExitCode::SUCCESS;
-    }
     if let [flag, name] = arguments.as_slice()
         && flag == alone::FLAG
     {
@@ -65,22 +69,82 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         });
     }
-    let known = |name: &String| GROUPS.iter().find(|(group, ..)| group == name);
-    if let Some(unknown) = arguments.iter().find(|name| known(name).is_none()) {
-        eprintln!("error: there is no group {unknown:?}\n\n{}", usage());
-        return ExitCode::from(2);
-    }
-    let mut report = Report::new();
-    let wanted = |group: &str| arguments.is_empty() || arguments.iter().any(|name| name == group);
-    for (_, _, run) in GROUPS.iter().filter(|(group, ..)| wanted(group)) {
-        run(&mut report);
+    let chosen = match Chosen::of(arguments) {
+        Ok(Some(chosen)) => chosen,
+        Ok(None) => {
+            println!("{}", usage());
+            return ExitCode::SUCCESS;
+        }
+        Err(reason) => {
+            eprintln!("error: {reason}\n\n{}", usage());
+            return ExitCode::from(2);
+        }
+    };
+    let now = chosen.now.unwrap_or_else(|| {
+        count::explain();
+        let mut report = Report::new();
+        chosen.groups.iter().for_each(|(_, _, run)| run(&mut report));
+        report::lines()
+    });
+    if let Some(then) = chosen.then {
+        println!("{}", compare::table(&then, &now));
     }
     ExitCode::SUCCESS
+}
+
+/// What the command line asks for.
+struct Chosen {
+    groups: Vec<Group>,
+    /// Lines of an earlier run, to compare with.
+    then: Option<Vec<Value>>,
+    /// Lines to compare, instead of those of a new run.
+    now: Option<Vec<Value>>,
+}
+
+impl Chosen {
+    /// Parses arguments; `None` if help is wanted.
+    fn of(arguments: Vec<String>) -> Result<Option<Self>, String> {
+        let mut chosen = Self { groups: Vec::new(), then: None, now: None };
+        let mut arguments = arguments.into_iter();
+        while let Some(argument) = arguments.next() {
+            let mut file = || {
+                let path = arguments.next().ok_or_else(|| format!("{argument} needs the path of a run"))?;
+                compare::read(Path::new(&path)).map(Some)
+            };
+            match argument.as_str() {
+                "-h" | "--help" => return Ok(None),
+                "--compare" => chosen.then = file()?,
+                "--now" => chosen.now = file()?,
+                name => {
+                    let group = GROUPS.iter().find(|(group, ..)| *group == name);
+                    chosen.groups.push(*group.ok_or_else(|| format!("there is no group {name:?}"))?);
+                }
+            }
+        }
+        if chosen.now.is_some() && chosen.then.is_none() {
+            return Err("--now needs --compare, the run to compare with".to_owned());
+        }
+        if chosen.groups.is_empty() {
+            chosen.groups = GROUPS.to_vec();
+        }
+        Ok(Some(chosen))
+    }
 }
 
 fn usage() -> String {
     let groups: String = GROUPS.iter().map(|(group, what, _)| format!("\n  {group:<12}{what}")).collect();
     format!(
-        "Usage: backstitch-bench [GROUP]...\n\nMeasure the named groups, or all groups by default.\n\nGroups:{groups}"
+        "Usage: backstitch-bench [GROUP]... [--compare FILE [--now FILE]]
+
+Measure the named groups, or all groups by default, and print a JSON line for each measurement.
+
+Options:
+  --compare FILE  print a table of ratios to the run whose lines are in FILE
+  --now FILE      compare the run in FILE, and measure nothing
+
+Groups:{groups}
+
+Example:
+  backstitch-bench store >before; backstitch-bench store --compare before"
     )
 }

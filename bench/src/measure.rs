@@ -1,20 +1,27 @@
-//! Samples, timings and clocks.
+//! Samples, timings, clocks and counters.
 //!
 //! A sample is the time of many consecutive runs divided by their number, which hides the cost and the
 //! resolution of the clock. The first samples are discarded. The median is the typical cost of a run, the
-//! minimum its cost without disturbance; processor time excludes what other programs used.
+//! minimum its cost without disturbance; processor time excludes what other programs used, and counts do not depend on
+//! the machine.
 
 use std::hint::black_box;
+use std::ops::Add;
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Times of one run, in nanoseconds.
+use crate::count::Counts;
+pub(crate) use crate::count::Scope;
+
+/// Times of one run, in nanoseconds, and counts.
 pub(crate) struct Timing {
     pub(crate) median: f64,
     pub(crate) minimum: f64,
     /// The median of processor time.
     pub(crate) cpu: f64,
+    /// The medians of what was counted.
+    pub(crate) counts: Counts,
     pub(crate) samples: usize,
     pub(crate) per_sample: usize,
 }
@@ -88,6 +95,7 @@ impl Timing {
             median: share(self.median),
             minimum: share(self.minimum),
             cpu: share(self.cpu),
+            counts: self.counts.map(share),
             per_sample: runs,
             ..self
         }
@@ -124,6 +132,10 @@ impl Samples {
             median: median(times(|elapsed| elapsed.wall)),
             minimum: times(|elapsed| elapsed.wall).fold(f64::INFINITY, f64::min),
             cpu: median(times(|elapsed| elapsed.cpu)),
+            counts: Counts(std::array::from_fn(|index| {
+                let counts = self.0.iter().map(|elapsed| elapsed.counts.0[index]);
+                counts.collect::<Option<Vec<f64>>>().map(|counts| median(counts.into_iter()))
+            })),
             samples: self.0.len(),
             per_sample: 1,
         }
@@ -148,19 +160,11 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// The owner of the processor time that is counted.
-#[derive(Clone, Copy)]
-pub(crate) enum Scope {
-    Thread,
-    Process,
-    /// Child processes that have ended.
-    Children,
-}
-
 impl Scope {
     pub(crate) fn start(self) -> Stopwatch {
         let cpu = self.processor_time();
-        Stopwatch { scope: self, cpu, wall: Instant::now() }
+        let counts = Counts::start(self);
+        Stopwatch { scope: self, cpu, counts, wall: Instant::now() }
     }
 
     fn processor_time(self) -> Duration {
@@ -192,21 +196,33 @@ fn time_of(clock: ClockId) -> Duration {
 pub(crate) struct Stopwatch {
     scope: Scope,
     cpu: Duration,
+    counts: Counts,
     wall: Instant,
 }
 
 impl Stopwatch {
     pub(crate) fn elapsed(&self) -> Elapsed {
         let wall = self.wall.elapsed();
-        Elapsed { wall, cpu: self.scope.processor_time().saturating_sub(self.cpu) }
+        let counts = self.counts.since_start(self.scope);
+        Elapsed { wall, cpu: self.scope.processor_time().saturating_sub(self.cpu), counts }
     }
 }
 
-/// Wall time and processor time of a run.
+/// Wall time, processor time and counts of a run.
 #[derive(Clone, Copy)]
 pub(crate) struct Elapsed {
     pub(crate) wall: Duration,
     pub(crate) cpu: Duration,
+    pub(crate) counts: Counts,
+}
+
+impl Add for Elapsed {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        let counts = self.counts.combine(other.counts, |first, second| first + second);
+        Self { wall: self.wall + other.wall, cpu: self.cpu + other.cpu, counts }
+    }
 }
 
 /// Measures one run on this thread.

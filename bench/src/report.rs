@@ -1,8 +1,25 @@
 //! Measurements as JSON lines.
 
+use std::sync::{Mutex, PoisonError};
+
 use serde_json::{Map, Value, json};
 
+use crate::count::NAMES;
 use crate::measure::Timing;
+
+/// All lines that were printed.
+static LINES: Mutex<Vec<Value>> = Mutex::new(Vec::new());
+
+/// Returns the lines that were printed so far.
+pub(crate) fn lines() -> Vec<Value> {
+    LINES.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Prints a line.
+pub(crate) fn print(line: Value) {
+    println!("{line}");
+    LINES.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+}
 
 /// Prints measurements.
 pub(crate) struct Report {
@@ -19,7 +36,7 @@ impl Report {
         Self { system }
     }
 
-    /// Prints a time, in nanoseconds. `params` say what was measured.
+    /// Prints a time, in nanoseconds, with the counts of a run. `params` say what was measured.
     pub(crate) fn time(&mut self, metric: &str, params: Value, timing: &Timing) {
         let mut all = match params {
             Value::Object(params) => params,
@@ -27,6 +44,11 @@ impl Report {
         };
         all.insert("minimum".into(), rounded(timing.minimum));
         all.insert("cpu".into(), rounded(timing.cpu));
+        for (name, count) in NAMES.into_iter().zip(timing.counts.0) {
+            if let Some(count) = count {
+                all.insert(name.into(), rounded(count));
+            }
+        }
         all.insert("samples".into(), timing.samples.into());
         all.insert("per_sample".into(), timing.per_sample.into());
         self.value(metric, Value::Object(all), timing.median, "ns");
@@ -49,9 +71,7 @@ impl Report {
 
     fn line(&mut self, metric: &str, params: Value, value: Value, unit: &str) {
         let system = self.system;
-        let line =
-            json!({ "system": system, "metric": metric, "params": params, "value": value, "unit": unit });
-        println!("{line}");
+        print(json!({ "system": system, "metric": metric, "params": params, "value": value, "unit": unit }));
     }
 }
 

@@ -12,6 +12,7 @@ use backstitch_workspace::{HostWorkspace, OpenOptions};
 use serde_json::{Map, json};
 
 use super::{Failed, scripted};
+use crate::aims::{self, Aim};
 use crate::measure::{Samples, Scope};
 use crate::report::Report;
 
@@ -26,9 +27,6 @@ const FOLLOW_UP: usize = 250;
 
 /// Number of files, which are written in rotation: the directory does not grow with the session.
 const FILES: usize = 8;
-
-/// Largest acceptable ratio of the cost of a turn in the longest session to that in the shortest.
-const AIM: f64 = 1.3;
 
 /// The processor time of sessions of one length, and of their follow-ups.
 #[derive(Default)]
@@ -52,22 +50,25 @@ pub(super) async fn run(report: &mut Report) -> Result<(), Failed> {
             costs.map(|(length, costs)| of(costs).timing().divided(turns(length)).cpu).collect::<Vec<f64>>()
         };
         let turns = per_turn(|costs| &costs.session, |length| length);
-        print(report, "agent.turn_cpu", shown, &turns);
+        print(report, "agent.turn_cpu", aims::TURN_GROWTH, shown, &turns);
         let follow_ups = per_turn(|costs| &costs.follow_up, |_| FOLLOW_UP);
-        print(report, "agent.follow_up_turn_cpu", shown, &follow_ups);
+        print(report, "agent.follow_up_turn_cpu", aims::FOLLOW_UP_GROWTH, shown, &follow_ups);
     }
     Ok(())
 }
 
 /// Prints what a turn costs with each length of the session, and how much more with the longer ones.
-fn print(report: &mut Report, metric: &str, shown: &str, costs: &[f64]) {
+fn print(report: &mut Report, metric: &str, aim: Aim, shown: &str, costs: &[f64]) {
     for (turns, cost) in LENGTHS.into_iter().zip(costs) {
         let params = json!({ "turns": turns, "shown": shown, "tool": "write_file", "sessions": ROUNDS });
         report.precise(&format!("{metric}_by_length"), params, cost / 1e6, "ms");
     }
     for (turns, cost) in LENGTHS.into_iter().zip(costs).skip(1) {
-        let params = json!({ "turns": turns, "than": LENGTHS[0], "shown": shown, "aim": AIM });
-        report.ratio(&format!("{metric}_growth"), params, cost / costs[0]);
+        let params = json!({ "turns": turns, "than": LENGTHS[0], "shown": shown });
+        report.ratio(&format!("{metric}_growth"), params.clone(), cost / costs[0]);
+        if turns == LENGTHS[LENGTHS.len() - 1] {
+            aim.judge(report, params, cost / costs[0]);
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use backstitch_runtime::{Agent, ResumeOptions, Runtime, SessionOptions, Tools};
 use backstitch_store::SqliteStore;
 use serde_json::{Map, json};
 
+use crate::aims;
 use crate::alone::{self, Alone};
 use crate::measure::{Samples, Scope};
 use crate::report::{Report, ratio};
@@ -36,6 +37,7 @@ pub(crate) fn run(report: &mut Report) {
             recovery(report).await,
             length::run(report).await,
             model::turns(report).await,
+            model::late_turns(report).await,
             render::run(report).await,
             room::run(report).await,
         ];
@@ -68,6 +70,7 @@ async fn turns(report: &mut Report) -> Result<(), Failed> {
         }
         let timing = samples.timing().divided(TURNS);
         report.time("agent.durable_turn", json!({ "effect": name, "calls": 1 }), &timing);
+        aims::DURABLE_TURN.judge(report, json!({ "effect": name, "calls": 1 }), timing.cpu / 1e6);
         // The mission, the first request and the end are not part of any turn with a call.
         let per_turn = (syncs as f64 - 4.0) / TURNS as f64;
         report.value("agent.syncs_per_turn", json!({ "effect": name, "calls": 1 }), ratio(per_turn), "syncs");

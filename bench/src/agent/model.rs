@@ -1,7 +1,7 @@
 //! Agents with models but without a network: a transport in this process answers, at once or after a delay.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use backstitch_core::journal::Effect;
@@ -19,8 +19,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Failed;
-use crate::measure::{Samples, Scope};
-use crate::report::Report;
+use crate::aims;
+use crate::measure::{Samples, Scope, Stopwatch};
+use crate::report::{Report, ratio};
 
 /// Measures a turn with one call and a model without latency: rendering, validation, decoding of the answer,
 /// the call, and durable records of all of it. Requests grow with the conversation, so two lengths are
@@ -47,9 +48,49 @@ pub(super) async fn turns(report: &mut Report) -> Result<(), Failed> {
     Ok(())
 }
 
+/// Compares late turns of a session with early ones, in processor time from one answer of the model to the next request. What
+/// the transport does, and a body that it would have to send, do not count.
+pub(super) async fn late_turns(report: &mut Report) -> Result<(), Failed> {
+    for provider in Provider::ALL {
+        let directory = tempfile::tempdir()?;
+        let runtime = Runtime::new(Arc::new(SqliteStore::open(directory.path().join("store.db"))?));
+        let (turns, given, costs) = (LATE + AROUND, AtomicUsize::new(0), Some(Mutex::default()));
+        let transport = Arc::new(Answering { provider, turns, latency: Duration::ZERO, given, costs });
+        let driver =
+            runtime.create(agent_over(transport.clone())?.window(WINDOW), SessionOptions::default()).await?;
+        driver.start("sew").await?.answer()?;
+        driver.session().release().await?;
+        let costs = transport.with_costs(|costs| costs.turns.clone()).unwrap_or_default();
+        if costs.len() < turns {
+            return Err(format!("{provider}: {} of {turns} turns were measured", costs.len()).into());
+        }
+        let [early, late] = [EARLY, LATE].map(|turn| {
+            let mut around = costs[turn - AROUND..turn + AROUND].to_vec();
+            around.sort();
+            around[AROUND].as_secs_f64() * 1e3
+        });
+        let params =
+            json!({ "provider": provider.as_str(), "early_ms": ratio(early), "late_ms": ratio(late) });
+        aims::LATE_TURN.judge(report, params, late / early);
+    }
+    Ok(())
+}
+
+/// The turns that are compared, and how many before and after each of them are taken into account.
+const EARLY: usize = 10;
+const LATE: usize = 1_000;
+const AROUND: usize = 8;
+
+/// A context window in which all turns fit, in tokens.
+const WINDOW: u64 = 100_000_000;
+
 /// An agent that makes one call a turn, and answers after `turns` turns.
 pub(super) fn agent(provider: Provider, turns: usize, latency: Duration) -> Result<Agent, Failed> {
-    let transport = Arc::new(Answering { provider, turns, latency, given: AtomicUsize::new(0) });
+    agent_over(Arc::new(Answering { provider, turns, latency, given: AtomicUsize::new(0), costs: None }))
+}
+
+fn agent_over(transport: Arc<Answering>) -> Result<Agent, Failed> {
+    let provider = transport.provider;
     let options = RequestOptions { stream: false, ..RequestOptions::default() };
     let target = ModelTarget::new(provider, "tailor-1");
     let policy = ModelPolicy::new(PolicyName::new("tailor")?, target, None, transport).with_options(options);
@@ -79,17 +120,38 @@ struct Answering {
     turns: usize,
     latency: Duration,
     given: AtomicUsize,
+    /// The cost of each turn, if it is measured.
+    costs: Option<Mutex<TurnCosts>>,
+}
+
+/// Processor time from each answer to the next request.
+#[derive(Default)]
+struct TurnCosts {
+    answered: Option<Stopwatch>,
+    turns: Vec<Duration>,
+}
+
+impl Answering {
+    /// Runs a function on the costs, if they are measured.
+    fn with_costs<T>(&self, run: impl FnOnce(&mut TurnCosts) -> T) -> Option<T> {
+        self.costs.as_ref().map(|costs| run(&mut costs.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
 }
 
 impl Transport for Answering {
     fn send(&self, _: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>> {
         Box::pin(async move {
+            self.with_costs(|costs| {
+                let elapsed = costs.answered.take().map(|clock| clock.elapsed());
+                costs.turns.extend(elapsed.map(|elapsed| elapsed.cpu));
+            });
             if !self.latency.is_zero() {
                 tokio::time::sleep(self.latency).await;
             }
             let number = self.given.fetch_add(1, Ordering::Relaxed);
             let call = (number < self.turns).then_some(number);
             let body = answer(self.provider, call).to_string().into_bytes();
+            self.with_costs(|costs| costs.answered = Some(Scope::Process.start()));
             Ok(response(body))
         })
     }

@@ -18,6 +18,7 @@ use serde_json::json;
 
 use super::Failed;
 use super::model::{Stitch, answer, response};
+use crate::aims;
 use crate::report::Report;
 
 /// The context window of the model, in tokens.
@@ -35,9 +36,6 @@ const TURNS: usize = 200;
 /// The least part of a request that repeats the one before, for a provider to have most of it in its cache.
 const MOST: f64 = 0.9;
 
-/// The part of the requests that should repeat that much.
-const AIM: f64 = 0.9;
-
 /// Prints the part of the bytes of a request that repeats the one before, from the beginning on: the median, and how many
 /// requests repeat nine tenths, with the aim and whether it is met. Requests for summaries count like any other.
 pub(super) async fn run(report: &mut Report) -> Result<(), Failed> {
@@ -53,11 +51,9 @@ pub(super) async fn run(report: &mut Report) -> Result<(), Failed> {
         let requests = shares.len();
         let repeating = shares.iter().filter(|share| **share >= MOST).count() as f64 / requests as f64;
         shares.sort_by(f64::total_cmp);
-        let mut params = json!({ "shown": name, "turns": TURNS, "requests": requests, "window": WINDOW, "result": RESULT });
+        let params = json!({ "shown": name, "turns": TURNS, "requests": requests, "window": WINDOW, "result": RESULT });
         report.ratio("agent.repeated_bytes", params.clone(), shares[requests / 2]);
-        params["aim"] = json!(AIM);
-        params["outcome"] = json!(if repeating >= AIM { "met" } else { "missed" });
-        report.ratio("agent.repeating_requests", params, repeating);
+        aims::REPEATING_REQUESTS.judge(report, params, repeating);
     }
     Ok(())
 }

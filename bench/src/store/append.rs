@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::bare::Bare;
 use super::{claim, open, temporary};
+use crate::aims;
 use crate::measure::{Samples, Scope, once};
 use crate::report::{Report, ratio};
 
@@ -41,13 +42,12 @@ fn one_session(report: &mut Report) -> (f64, f64) {
     }
     let counted = store.counters();
     let (ours, theirs) = (appends.timing(), commits.timing());
-    let params = |cpu: f64| json!({ "sessions": 1, "batches": appends.len(), "records": next.number(), "cpu": cpu.round() });
-    report.value("store.append", params(ours.cpu), ours.median, "ns");
-    report.value("limit.bare_commit_of_the_rows", params(theirs.cpu), theirs.median, "ns");
-    let params = json!({ "of": "wall, median of interleaved pairs" });
-    report.ratio("store.append_to_bare_commit", params, appends.median_ratio(&commits));
-    let params = json!({ "of": "processor time, sum" });
-    report.ratio("store.append_to_bare_commit", params, appends.cpu_ratio(&commits));
+    let params = json!({ "sessions": 1, "batches": appends.len(), "records": next.number() });
+    report.time("store.append", params.clone(), &ours);
+    report.time("limit.bare_commit_of_the_rows", params, &theirs);
+    let params = json!({ "of": "median of interleaved pairs" });
+    aims::APPEND_WALL.judge(report, params, appends.median_ratio(&commits));
+    aims::APPEND_CPU.judge(report, json!({ "of": "sum" }), appends.cpu_ratio(&commits));
     let syncs = (counted.commits - before.commits) as f64 / TURNS as f64;
     let params = json!({ "batches_per_turn": journal.batches.len() as f64 / TURNS as f64, "checkpoints": counted.checkpoints });
     report.value("store.syncs_per_turn", params, ratio(syncs), "syncs");
@@ -88,8 +88,9 @@ fn ten_sessions(report: &mut Report, alone: f64, sync: f64) {
     let rate = appends / elapsed.wall.as_secs_f64();
     let params = json!({ "sessions": 1 });
     report.value("store.appends_per_second", params, alone, "appends/s");
-    let params = json!({ "sessions": SESSIONS, "appends": appends, "to_one_session": ratio(rate / alone), "bare_sync_ms": ratio(sync * 1e3) });
-    report.value("store.appends_per_second", params, rate, "appends/s");
+    let params = json!({ "sessions": SESSIONS, "appends": appends, "bare_sync_ms": ratio(sync * 1e3) });
+    report.value("store.appends_per_second", params.clone(), rate, "appends/s");
+    aims::TEN_SESSIONS.judge(report, params, rate / alone);
     let params = json!({ "sessions": SESSIONS, "commits": commits });
     report.value("store.appends_per_sync", params, ratio(appends / commits), "appends");
 }

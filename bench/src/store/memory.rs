@@ -10,6 +10,7 @@ use backstitch_testkit::{block_on, sample};
 use serde_json::json;
 
 use super::{claim, open, temporary, write};
+use crate::aims;
 use crate::memory::resident;
 use crate::report::Report;
 
@@ -30,7 +31,8 @@ pub(super) fn measure_loaded(report: &mut Report) {
     let messages = warm[0].transcript().map_or(0, |transcript| transcript.all().len());
     let Some(each) = memory_of_each(COPIES, |_| view()) else { return };
     let params = json!({ "messages": messages, "sessions": COPIES });
-    report.value("session.memory_loaded", params, each, "KiB");
+    report.value("session.memory_loaded", params.clone(), each, "KiB");
+    aims::LOADED_SESSION.judge(report, params, each);
     drop(warm);
 }
 
@@ -43,6 +45,7 @@ pub(super) fn idle(report: &mut Report) {
     let each = memory_of_each(SESSIONS, |seed| claim(&store, sample::session(seed)));
     let Some(each) = each else { return };
     report.value("session.memory_idle", json!({ "sessions": SESSIONS }), each, "KiB");
+    aims::IDLE_SESSION.judge(report, json!({ "sessions": SESSIONS }), each);
     drop(warm);
 }
 

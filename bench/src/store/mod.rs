@@ -1,12 +1,7 @@
 //! The group `store`: the SQLite store, beside bare SQLite that writes and reads the same rows.
 //!
-//! The aims: an append costs at most 1.3 times a bare commit of the same rows; ten concurrent sessions share
-//! a sync among at least five appends; the store grows linearly with the turns, to at most three times the
-//! raw text; opening a session of 500 turns costs at most 1.5 times reading and parsing its rows, and one of
-//! 5,000 turns from its snapshot at most 1.3 times reading and decompressing the snapshot; listing 10,000
-//! sessions takes at most 50 ms of processor time; a session with 100
-//! messages takes at most 90 KiB, a session that is only claimed 2 KiB. Files are in the directory
-//! for temporary files (`TMPDIR`).
+//! Beside the aims (`aims.rs`), ten concurrent sessions should share a sync among at least five appends, and the store should
+//! grow linearly with the turns. Files are in the directory for temporary files (`TMPDIR`).
 
 mod append;
 mod bare;

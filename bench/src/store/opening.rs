@@ -14,10 +14,10 @@ use backstitch_testkit::{block_on, sample};
 use serde_json::json;
 
 use super::{claim, temporary};
-use crate::alone;
 use crate::measure::{Elapsed, Samples, once};
 use crate::memory::{forget_peak, peak, resident};
 use crate::report::{Report, ratio};
+use crate::{aims, alone};
 
 const TURNS: usize = 5_000;
 /// Number of records after the snapshot.
@@ -124,15 +124,16 @@ pub(crate) fn run(report: &mut Report) {
     let nanos = |elapsed: Elapsed| (elapsed.wall.as_nanos() as f64, elapsed.cpu.as_nanos() as f64);
     let ((folding, folding_cpu), opened, limit) = (nanos(fastest), opening.timing(), limits.timing());
     let params = json!({
-        "turns": TURNS, "records": written.records, "after": AFTER, "cpu": opened.cpu.round(),
+        "turns": TURNS, "records": written.records, "after": AFTER,
         "limit": limit.median.round(), "limit_cpu": limit.cpu.round(),
         "to_limit": ratio(opening.median_ratio(&limits)), "to_limit_cpu": ratio(opening.cpu_ratio(&limits)),
         "folding": folding, "folding_cpu": folding_cpu, "folding_to_this": ratio(folding / opened.median),
     });
-    report.value("store.open_from_snapshot", params, opened.median, "ns");
+    report.time("store.open_from_snapshot", params, &opened);
+    let params = json!({ "turns": TURNS, "of": "median of interleaved pairs" });
+    aims::OPEN_FROM_SNAPSHOT.judge(report, params, opening.median_ratio(&limits));
     let read = transcript.timing();
-    let params = json!({ "turns": TURNS, "cpu": read.cpu.round() });
-    report.value("store.transcript_of_pages", params, read.median, "ns");
+    report.time("store.transcript_of_pages", json!({ "turns": TURNS }), &read);
     for (metric, elapsed) in
         [("store.encode_snapshot", written.encoding), ("store.save_snapshot", written.saving)]
     {

@@ -8,7 +8,8 @@ use serde_json::json;
 
 use super::bare::Bare;
 use super::{open, temporary, write};
-use crate::measure::{Elapsed, Samples, once};
+use crate::aims;
+use crate::measure::{Samples, once};
 use crate::report::{Report, ratio};
 
 pub(crate) fn run(report: &mut Report) {
@@ -28,7 +29,7 @@ pub(crate) fn run(report: &mut Report) {
         drop((view, values));
         if round >= 8 {
             reading.add(read);
-            opening.add(Elapsed { wall: read.wall + fold.wall, cpu: read.cpu + fold.cpu });
+            opening.add(read + fold);
             limits.add(limit);
         }
     }
@@ -36,11 +37,13 @@ pub(crate) fn run(report: &mut Report) {
     for (metric, samples) in [("store.read", &reading), ("store.read_and_fold", &opening)] {
         let timing = samples.timing();
         let params = json!({
-            "turns": 500, "records": texts.len(), "cpu": timing.cpu.round(),
+            "turns": 500, "records": texts.len(),
             "limit": limit.median.round(), "limit_cpu": limit.cpu.round(),
             "to_limit": ratio(samples.median_ratio(&limits)),
             "to_limit_cpu": ratio(samples.cpu_ratio(&limits)),
         });
-        report.value(metric, params, timing.median, "ns");
+        report.time(metric, params, &timing);
     }
+    let params = json!({ "turns": 500, "of": "median of interleaved pairs" });
+    aims::READ_AND_FOLD.judge(report, params, opening.median_ratio(&limits));
 }

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use serde_json::{Map, json};
 
 use crate::agent::{Failed, scripted};
+use crate::aims;
 use crate::report::{Report, ratio};
 
 /// Bytes of an answer, of the arguments of a call as JSON, and of its result.
@@ -25,9 +26,6 @@ const AROUND: usize = r#"{"path":""}"#.len();
 
 /// The growth is that between two lengths, so that what a session has once does not count.
 const TURNS: [usize; 2] = [50, 450];
-
-/// Bytes of the file per byte of raw text.
-const AIM: f64 = 3.0;
 
 /// What a store holds after a session.
 struct Sizes {
@@ -59,10 +57,8 @@ async fn growth(report: &mut Report, name: &str, effect: Effect) -> Result<(), F
         "snapshot": snapshot.round(), "with_snapshot": whole.round(),
     });
     report.value("store.turn_size", params, journal.round(), "bytes");
-    let params = json!({
-        "effect": name, "raw_text": raw, "with_snapshot": ratio(whole / raw as f64), "aim": AIM,
-    });
-    report.ratio("store.turn_size_to_raw_text", params, journal / raw as f64);
+    let params = json!({ "effect": name, "raw_text": raw, "with_snapshot": ratio(whole / raw as f64) });
+    aims::TURN_SIZE.judge(report, params, journal / raw as f64);
     Ok(())
 }
 
