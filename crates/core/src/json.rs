@@ -51,6 +51,12 @@ impl JsonLimits {
         if text.len() > self.bytes {
             return Err(LimitExceeded::Bytes { bytes: text.len(), limit: self.bytes });
         }
+        // A text without so many brackets cannot be too deep, wherever they are. Counting is much faster than following strings,
+        // and nearly all texts have few.
+        let brackets: usize = text.iter().map(|byte| usize::from(matches!(byte, b'[' | b'{'))).sum();
+        if brackets <= self.depth {
+            return Ok(());
+        }
         let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
         for byte in text {
             if in_string {

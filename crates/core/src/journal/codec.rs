@@ -8,6 +8,8 @@
 //! A record that could be written but not read again is refused on encoding. A duplicate field is refused on
 //! decoding, except in free-form values, where the last one counts.
 
+use std::ops::Range;
+
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -131,6 +133,27 @@ struct PositionedRecord<'a> {
     stored: StoredRecord<'a>,
 }
 
+/// An encoded record, with the places of its parts, so that a store need not search for them.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct EncodedRecord {
+    /// The record as one line of JSON.
+    pub text: String,
+    /// The version of its kind.
+    pub version: u32,
+    /// The stored name of its kind.
+    pub kind: &'static str,
+    /// When it was recorded.
+    pub at: Timestamp,
+    /// Where the time is in the text, without quotes.
+    pub time: Range<usize>,
+    /// Where the data is in the text. `None` if fields follow that this version does not know.
+    pub data: Option<Range<usize>>,
+}
+
+/// Bytes that the data of most records takes.
+const USUAL_BYTES: usize = 512;
+
 /// The fields that every record has.
 const FIELDS: [&str; 4] = ["v", "kind", "at", "data"];
 
@@ -138,10 +161,30 @@ impl Record {
     /// Encodes the record as one line of JSON with the version of the kind (`v`), `kind`, `at` and `data`.
     /// The position is not part of it: it is the key of the stored text. Serde adds it as `position`.
     pub fn encode(&self) -> Result<String, EncodeError> {
+        Ok(self.encode_parts()?.text)
+    }
+
+    /// Encodes the record as [`encode`](Self::encode) does, and returns where its parts are.
+    pub fn encode_parts(&self) -> Result<EncodedRecord, EncodeError> {
         if let Some(field) = FIELDS.into_iter().find(|field| self.extra.get(field).is_some()) {
             return Err(EncodeError::Ambiguous { field });
         }
-        let text = serde_json::to_string(&self.stored()?)?;
+        let (version, kind, at) = (self.version(), self.body.kind(), self.at.to_string());
+        let before = format!(r#"{{"v":{version},"kind":"{kind}","at":""#);
+        let time = before.len()..before.len() + at.len();
+        let mut bytes = [before.as_str(), &at, r#"","data":"#].concat().into_bytes();
+        bytes.reserve(USUAL_BYTES);
+        let data = bytes.len();
+        self.body.write_data(&mut bytes)?;
+        let data = self.extra.is_empty().then_some(data..bytes.len());
+        for (name, value) in self.extra.iter() {
+            bytes.push(b',');
+            serde_json::to_writer(&mut bytes, name)?;
+            bytes.push(b':');
+            serde_json::to_writer(&mut bytes, value)?;
+        }
+        bytes.push(b'}');
+        let text = String::from_utf8(bytes).expect("invariant: JSON is UTF-8");
         JsonLimits::default().check(text.as_bytes())?;
         // Decoding shows whether this is a key or part of a text.
         if text.contains(storable::PRIVATE_KEYS)
@@ -149,7 +192,7 @@ impl Record {
         {
             return Err(NotStorable::PrivateKey.into());
         }
-        Ok(text)
+        Ok(EncodedRecord { text, version, kind, at: self.at, time, data })
     }
 
     /// Returns the version of the kind that this program writes.

@@ -21,7 +21,7 @@ mod summary;
 mod tag;
 
 pub use batch::Batch;
-pub use codec::{DecodeError, DecodeProblem, EncodeError};
+pub use codec::{DecodeError, DecodeProblem, EncodeError, EncodedRecord};
 pub use inbox::{InboxId, InboxItem, InboxKind};
 pub use isolation::{ApplyFinished, ApplyStarted, WorkspaceIsolated};
 pub use lifecycle::{

@@ -72,6 +72,11 @@ macro_rules! record_kinds {
                 match self { $(Self::$variant(payload) => serde_json::value::to_raw_value(payload),)* }
             }
 
+            /// Appends the payload as JSON.
+            pub(super) fn write_data(&self, text: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+                match self { $(Self::$variant(payload) => serde_json::to_writer(text, payload),)* }
+            }
+
             /// Decodes the payload of a record of this kind in its newest version; `None` if there is no such
             /// kind.
             pub(super) fn from_data(kind: &str, data: &str) -> Option<Result<Self, serde_json::Error>> {

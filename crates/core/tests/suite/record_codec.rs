@@ -77,8 +77,17 @@ proptest! {
         let mut value = serde_json::to_value(&record).unwrap();
         let position = value.as_object_mut().unwrap().remove("position");
         prop_assert_eq!(position, Some(json!(record.position)));
-        let stored: Value = serde_json::from_str(&record.encode().unwrap()).unwrap();
-        prop_assert_eq!(value, stored);
+        let encoded = record.encode_parts().unwrap();
+        let stored: Value = serde_json::from_str(&encoded.text).unwrap();
+        prop_assert_eq!(&value, &stored);
+        // The parts are where they are said to be.
+        prop_assert_eq!((encoded.version, encoded.kind, encoded.at), (record.version(), record.body.kind(), record.at));
+        prop_assert_eq!(&encoded.text[encoded.time], record.at.to_string());
+        prop_assert_eq!(encoded.data.is_some(), record.extra.is_empty());
+        if let Some(data) = encoded.data {
+            let data: Value = serde_json::from_str(&encoded.text[data]).unwrap();
+            prop_assert_eq!(&data, &stored["data"]);
+        }
     }
 
     #[test]
