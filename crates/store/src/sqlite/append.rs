@@ -1,6 +1,7 @@
 //! Appends: all checks first, then all writes, in one transaction.
 //!
-//! The caller encodes records and compresses objects before the transaction begins. The transaction checks
+//! The caller encodes records, forms their rows and compresses objects before the transaction begins, since the transaction may run
+//! on the thread of another caller, for which all of a group wait. The transaction checks
 //! the fence, the position, objects, the inbox and the key of a queue entry, in this order; then it writes objects, records after
 //! them, and last what the index has of them: the paths that calls changed, and the summary of the session.
 //!
@@ -24,7 +25,7 @@ use super::error::Failure;
 use super::index::{self, PreparedSummary};
 use super::keys::{MOST_RECORDS, end_of, first_key, number_of};
 use super::objects::{CompressedObject, Packer, Presence, presence};
-use super::row::{RecordRow, RowContext};
+use super::row::{PreparedRecord, RowContext, RowInserter};
 use super::{changes, generation, inbox, queue, removals};
 use crate::chain::Checksum;
 use crate::references;
@@ -32,14 +33,14 @@ use crate::references;
 /// Maximum size of a record in bytes: far below SQLite's limit, and above the codec's.
 const MOST_BYTES: u64 = 512 << 20;
 
-/// A batch with its records encoded and its objects compressed.
+/// A batch with its rows formed and its objects compressed.
 pub(super) struct PreparedBatch {
     session: SessionId,
     /// The session's id in its stored form.
     name: String,
     expected: Position,
     fence: FenceToken,
-    texts: Vec<String>,
+    records: Vec<PreparedRecord>,
     objects: Vec<CompressedObject>,
     /// Ranges of objects to write ahead, one transaction each. These objects come first in `objects`.
     ahead: Vec<Range<usize>>,
@@ -78,19 +79,26 @@ impl PreparedBatch {
         let taken = batch.taken().to_vec();
         let summary = batch.summary(session, expected).map(PreparedSummary::new).transpose()?;
         let entry = batch.queue_entry().cloned();
-        let (records, objects) = batch.into_records(expected);
-        let mut texts = Vec::with_capacity(records.len());
-        for record in &records {
+        let name = session.to_string();
+        let (given, objects) = batch.into_records(expected);
+        let mut records: Vec<PreparedRecord> = Vec::with_capacity(given.len());
+        for record in &given {
             let position = record.position;
-            let text =
-                record.encode().map_err(|source| StoreError::Unstorable { session, position, source })?;
-            if text.len() as u64 > MOST_BYTES {
-                let (what, bytes) = (format!("record {position} of session {session}"), text.len() as u64);
+            let encoded = record.encode_parts().map_err(|source| StoreError::Unstorable {
+                session,
+                position,
+                source,
+            })?;
+            let bytes = encoded.text.len() as u64;
+            if bytes > MOST_BYTES {
+                let what = format!("record {position} of session {session}");
                 return Err(StoreError::TooLarge { what, bytes, limit: MOST_BYTES }.into());
             }
-            texts.push(text);
+            let context = RowContext { session: &name, before: records.last().map(PreparedRecord::text) };
+            let prepared = PreparedRecord::new(encoded, context);
+            records.push(prepared);
         }
-        let changes = records.into_iter().filter_map(|record| match record.body {
+        let changes = given.into_iter().filter_map(|record| match record.body {
             RecordBody::CallFinished(finished) => Some((record.position, finished.changes.clone()?)),
             _ => None,
         });
@@ -99,13 +107,12 @@ impl PreparedBatch {
         let objects = objects.into_iter().filter(|object| unique.insert(object.id()));
         let objects: Vec<CompressedObject> =
             objects.map(|object| CompressedObject::new(packer, object)).collect::<Result<_, _>>()?;
-        let name = session.to_string();
         Ok(Self {
             session,
             name,
             expected,
             fence,
-            texts,
+            records,
             objects,
             ahead: Vec::new(),
             needed,
@@ -136,7 +143,7 @@ impl PreparedBatch {
 
     /// Size in bytes of the last transaction: records, and objects that are not written ahead.
     pub(super) fn bytes(&self) -> u64 {
-        let texts: u64 = self.texts.iter().map(|text| text.len() as u64).sum();
+        let texts: u64 = self.records.iter().map(|record| record.text().len() as u64).sum();
         texts + self.bytes_of(&(self.written_ahead()..self.objects.len()))
     }
 
@@ -162,7 +169,7 @@ impl PreparedBatch {
         if actual != self.expected {
             return Err(StoreError::Conflict { session, expected: self.expected, actual }.into());
         }
-        let after = actual.after(self.texts.len());
+        let after = actual.after(self.records.len());
         if after.number() > MOST_RECORDS {
             let what = format!("the journal of session {session}, in records,");
             return Err(StoreError::TooLarge { what, bytes: after.number(), limit: MOST_RECORDS }.into());
@@ -193,12 +200,10 @@ impl PreparedBatch {
             None => create(connection, &self.name)?,
         };
         let start = first_key(number) + actual.number().cast_signed();
-        let mut before = None;
-        for (key, text) in (start..).zip(&self.texts) {
-            checksum = checksum.next(text.as_bytes());
-            let context = RowContext { session: &self.name, before };
-            RecordRow::of(text, context).insert(connection, key, checksum)?;
-            before = Some(text.as_str());
+        let mut rows = RowInserter::new(connection)?;
+        for (key, record) in (start..).zip(&self.records) {
+            checksum = checksum.next(record.text().as_bytes());
+            rows.insert(key, checksum, record)?;
         }
         for (position, changed) in &self.changes {
             changes::write(connection, first_key(number) + position.number().cast_signed(), Some(changed))?;

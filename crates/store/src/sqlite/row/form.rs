@@ -21,15 +21,17 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// Removes from the data what follows from the rest. Returns `None` if nothing does. The caller has to check that
-    /// [`Self::restore`] returns the data.
+    /// Removes from the data what follows from the rest. Returns `None` if nothing does, or if [`Self::restore`] would not return
+    /// the data.
     pub(super) fn reduce(self, data: &str, at: &str, context: RowContext<'_>) -> Option<String> {
-        match self {
+        let remainder = match self {
             Self::Data => None,
             Self::Message => message::reduce(data, at),
             Self::Call => call::reduce(data, context.session),
-            Self::Invocation => invocation::reduce(data, context.before?),
-        }
+            // It has compared what it would restore with the data.
+            Self::Invocation => return invocation::reduce(data, context.session, context.before?),
+        };
+        remainder.filter(|remainder| self.restore(remainder, at, context).as_deref() == Some(data))
     }
 
     /// Restores the data of a record.

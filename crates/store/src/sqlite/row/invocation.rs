@@ -152,55 +152,67 @@ impl<'a> ResultData<'a> {
         };
         serde_json::to_string(&shown).ok()
     }
+
+    /// The data of a log item about this result.
+    fn item(&self, kept: &Remainder<'_>, prompt_name: &str, shown: &str, session: &str) -> String {
+        let content = &self.message.content;
+        let fields = [
+            BEGINNING,
+            content.invocation_id.get(),
+            r#","prompt_name":"#,
+            prompt_name,
+            r#","adapter":"#,
+            kept.adapter.get(),
+            r#","name":"#,
+            content.option_name.get(),
+            if kept.params.is_some() { r#","params":"# } else { "" },
+            kept.params.map_or("", RawValue::get),
+            r#","success":"#,
+            if content.is_error { "false" } else { "true" },
+            r#","rendered_output":"#,
+            shown,
+            r#","run":{"session_id":""#,
+            session,
+            r#"","evaluation_id":"#,
+            self.evaluation_id.get(),
+            r#","attempt":1},"created_at":"#,
+            kept.created_at.unwrap_or(self.created_at).get(),
+            "}}}",
+        ];
+        fields.concat()
+    }
 }
 
-pub(super) fn reduce(data: &str, before: &str) -> Option<String> {
+pub(super) fn reduce(data: &str, session: &str, before: &str) -> Option<String> {
     data.starts_with(BEGINNING).then_some(())?;
     let result = ResultData::of(before)?;
     let item = serde_json::from_str::<Change<'_>>(data).ok()?.op.append;
-    let shown = Some(item.rendered_output.get());
-    let output = Output::ALL.into_iter().find(|output| result.shown(*output).as_deref() == shown)?;
-    let prompt_name = result.prompt_name()?;
+    let shown = item.rendered_output.get();
+    let is_shown = |output: &Output| result.shown(*output).as_deref() == Some(shown);
+    let output = Output::ALL.into_iter().find(is_shown)?;
+    let usual_name = result.prompt_name()?;
     let remainder = Remainder {
         adapter: item.adapter,
         params: item.params,
-        prompt_name: Some(item.prompt_name).filter(|name| name.get() != prompt_name),
+        prompt_name: Some(item.prompt_name).filter(|name| name.get() != usual_name),
         created_at: Some(item.created_at).filter(|time| time.get() != result.created_at.get()),
         output,
     };
-    serde_json::to_string(&remainder).ok()
+    // The values of a remainder are read as they were written, so what is restored from them is known already. Only one that is
+    // null would be read as missing.
+    if [remainder.prompt_name, remainder.created_at].iter().flatten().any(|value| value.get() == "null") {
+        return None;
+    }
+    let is_restored = result.item(&remainder, item.prompt_name.get(), shown, session) == data;
+    is_restored.then(|| serde_json::to_string(&remainder).ok()).flatten()
 }
 
 pub(super) fn restore(remainder: &str, session: &str, before: &str) -> Option<String> {
     let result = ResultData::of(before)?;
     let kept: Remainder<'_> = serde_json::from_str(remainder).ok()?;
-    let content = &result.message.content;
     let prompt_name = match kept.prompt_name {
-        Some(name) => name.get().to_owned(),
-        None => result.prompt_name()?,
+        Some(name) => Cow::Borrowed(name.get()),
+        None => Cow::Owned(result.prompt_name()?),
     };
-    let fields = [
-        BEGINNING,
-        content.invocation_id.get(),
-        r#","prompt_name":"#,
-        &prompt_name,
-        r#","adapter":"#,
-        kept.adapter.get(),
-        r#","name":"#,
-        content.option_name.get(),
-        if kept.params.is_some() { r#","params":"# } else { "" },
-        kept.params.map_or("", RawValue::get),
-        r#","success":"#,
-        if content.is_error { "false" } else { "true" },
-        r#","rendered_output":"#,
-        &result.shown(kept.output)?,
-        r#","run":{"session_id":""#,
-        session,
-        r#"","evaluation_id":"#,
-        result.evaluation_id.get(),
-        r#","attempt":1},"created_at":"#,
-        kept.created_at.unwrap_or(result.created_at).get(),
-        "}}}",
-    ];
-    Some(fields.concat())
+    Some(result.item(&kept, &prompt_name, &result.shown(kept.output)?, session))
 }

@@ -11,15 +11,20 @@ mod invocation;
 mod message;
 
 use std::borrow::Cow;
+use std::ops::Range;
 
+use backstitch_core::journal::EncodedRecord;
 use backstitch_core::time::Timestamp;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{CachedStatement, Connection, Row, params};
 
 use self::form::Form;
 use super::error::Failure;
 use super::sql::execute;
 use crate::chain::Checksum;
+
+/// Adds a row of a record.
+const INSERT: &str = "INSERT INTO records (id, checksum, kind, at, record) VALUES (?1, ?2, ?3, ?4, ?5)";
 
 /// A kind of rows: a kind of records, the version of their data, and what a row holds of the data.
 struct RowKind {
@@ -100,9 +105,8 @@ impl<'a> RecordRow<'a> {
         key: i64,
         checksum: Checksum,
     ) -> Result<(), Failure> {
-        let sql = "INSERT INTO records (id, checksum, kind, at, record) VALUES (?1, ?2, ?3, ?4, ?5)";
         let (kind, at) = self.head.unzip();
-        execute(connection, sql, params![key, checksum.as_bytes(), kind, at, self.record])
+        execute(connection, INSERT, params![key, checksum.as_bytes(), kind, at, self.record])
     }
 
     /// Replaces a row. Its checksum stays. The row after it must [stand by itself](detach_next).
@@ -127,6 +131,69 @@ impl<'a> RecordRow<'a> {
     }
 }
 
+/// A record that is ready to be written: its text, and what its row holds of it.
+pub(super) struct PreparedRecord {
+    text: String,
+    head: Option<(i64, i64)>,
+    held: HeldText,
+}
+
+/// What a row holds of a text.
+enum HeldText {
+    Part(Range<usize>),
+    Shorter(String),
+}
+
+impl PreparedRecord {
+    /// Creates the row that [`RecordRow::of`] creates of the text, without searching it for what its encoder knows.
+    pub(super) fn new(record: EncodedRecord, context: RowContext<'_>) -> Self {
+        let EncodedRecord { version, kind, at, time, data, text, .. } = record;
+        let at = at.unix_micros();
+        let split = data.filter(|_| at >= 0).and_then(|data| {
+            let (number, shorter) = shorten(version, kind, &text[time], &text[data.clone()], context)?;
+            Some(((number, at), shorter.map_or(HeldText::Part(data), HeldText::Shorter)))
+        });
+        match split {
+            Some((head, held)) => Self { text, head: Some(head), held },
+            None => Self { head: None, held: HeldText::Part(0..text.len()), text },
+        }
+    }
+
+    /// The text of the record.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn row(&self) -> RecordRow<'_> {
+        let record = match &self.held {
+            HeldText::Part(part) => &self.text[part.clone()],
+            HeldText::Shorter(shorter) => shorter,
+        };
+        RecordRow { head: self.head, record: Cow::Borrowed(record) }
+    }
+}
+
+/// Writes rows of records with one statement.
+pub(super) struct RowInserter<'a>(CachedStatement<'a>);
+
+impl<'a> RowInserter<'a> {
+    pub(super) fn new(connection: &'a Connection) -> Result<Self, Failure> {
+        Ok(Self(connection.prepare_cached(INSERT)?))
+    }
+
+    pub(super) fn insert(
+        &mut self,
+        key: i64,
+        checksum: Checksum,
+        record: &PreparedRecord,
+    ) -> Result<(), Failure> {
+        let row = record.row();
+        let (kind, at) = row.head.unzip();
+        self.0.execute(params![key, checksum.as_bytes(), kind, at, row.record])?;
+        Ok(())
+    }
+}
+
 fn kind_of(number: i64) -> Option<&'static RowKind> {
     KINDS.get(usize::try_from(number).ok()?.checked_sub(1)?)
 }
@@ -143,7 +210,6 @@ fn split<'a>(text: &'a str, context: RowContext<'_>) -> Option<RecordRow<'a>> {
     let (time, rest) = rest.split_once(r#"","data":"#)?;
     let data = rest.strip_suffix('}')?;
     let version = version.parse().ok().filter(|number: &u32| number.to_string() == version)?;
-    let number = number_of(version, kind, Form::Data)?;
     let at: Timestamp = time.parse().ok()?;
     // A time before 1970, or in another form, would not be shown right by the view.
     if at.unix_micros() < 0 || at.to_string() != time {
@@ -151,17 +217,26 @@ fn split<'a>(text: &'a str, context: RowContext<'_>) -> Option<RecordRow<'a>> {
     }
     // A field after the data belongs to the record: the data alone must be one value, or the view could not read it.
     serde_json::from_str::<&serde_json::value::RawValue>(data).ok()?;
+    let (number, shorter) = shorten(version, kind, time, data, context)?;
+    let record = shorter.map_or(Cow::Borrowed(data), Cow::Owned);
+    Some(RecordRow { head: Some((number, at.unix_micros())), record })
+}
+
+/// The number of the kind of a row, and what it holds of the data if that is not all of it. `None` if the kind has no number.
+fn shorten(
+    version: u32,
+    kind: &str,
+    time: &str,
+    data: &str,
+    context: RowContext<'_>,
+) -> Option<(i64, Option<String>)> {
+    let number = number_of(version, kind, Form::Data)?;
     let shorter = KINDS.iter().find(|known| known.kind == kind && known.form != Form::Data);
     let shorter = shorter.and_then(|RowKind { form, .. }| {
         let number = number_of(version, kind, *form)?;
-        let remainder = form.reduce(data, time, context)?;
-        (form.restore(&remainder, time, context).as_deref() == Some(data)).then_some((number, remainder))
+        Some((number, form.reduce(data, time, context)?))
     });
-    let (number, record) = match shorter {
-        Some((number, remainder)) => (number, Cow::Owned(remainder)),
-        None => (number, Cow::Borrowed(data)),
-    };
-    Some(RecordRow { head: Some((number, at.unix_micros())), record })
+    Some(shorter.map_or((number, None), |(number, remainder)| (number, Some(remainder))))
 }
 
 fn row_in<'a>(row: &'a Row<'_>, first: usize) -> Result<Option<RecordRow<'a>>, Failure> {

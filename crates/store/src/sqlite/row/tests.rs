@@ -83,8 +83,16 @@ fn texts_are_restored_byte_for_byte() {
 fn texts_of_sample_journals_are_restored() {
     let journals = [sample::every_kind(), sample::conversation(5)];
     for journal in journals.into_iter().chain((1..40).map(|seed| sample::journal(seed, 20))) {
-        let texts: Vec<String> = journal.records().iter().map(encode).collect();
-        restored(&journal.session.to_string(), &texts);
+        let (records, session) = (journal.records(), journal.session.to_string());
+        let texts: Vec<String> = records.iter().map(encode).collect();
+        restored(&session, &texts);
+        // What is prepared while a record is encoded is the same.
+        for (index, (record, text)) in records.iter().zip(&texts).enumerate() {
+            let before = index.checked_sub(1).map(|before| texts[before].as_str());
+            let context = RowContext { session: &session, before };
+            let prepared = PreparedRecord::new(record.encode_parts().unwrap(), context);
+            assert_eq!((prepared.text(), prepared.row()), (text.as_str(), RecordRow::of(text, context)));
+        }
     }
 }
 
