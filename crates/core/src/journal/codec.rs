@@ -134,7 +134,7 @@ struct PositionedRecord<'a> {
 }
 
 /// An encoded record, with the places of its parts, so that a store need not search for them.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EncodedRecord {
     /// The record as one line of JSON.
@@ -150,6 +150,36 @@ pub struct EncodedRecord {
     /// Where the data is in the text. `None` if fields follow that this version does not know.
     pub data: Option<Range<usize>>,
 }
+
+impl EncodedRecord {
+    /// Creates the text of a record without unknown fields from its parts: the version and the name of its kind, its time, also as
+    /// text, and its data.
+    pub fn new(
+        version: u32,
+        kind: &'static str,
+        (at, time_text): (Timestamp, &str),
+        data_text: &str,
+    ) -> Self {
+        let before = format!(r#"{{"v":{version},"kind":"{kind}","at":""#);
+        let time = before.len()..before.len() + time_text.len();
+        let data = time.end + BEFORE_DATA.len();
+        let text = [before.as_str(), time_text, BEFORE_DATA, data_text, "}"].concat();
+        let data = Some(data..text.len() - 1);
+        Self { text, version, kind, at, time, data }
+    }
+
+    /// Decodes the record at its position, like [`Record::decode`].
+    pub fn decode(&self, position: Position) -> Result<Record, DecodeError> {
+        let Some(data) = &self.data else { return Record::decode(position, &self.text) };
+        let checked = JsonLimits::default().check(self.text.as_bytes()).map_err(DecodeProblem::from);
+        let body = checked.and_then(|()| decode_body(self.kind, self.version, &self.text[data.clone()]));
+        let body = body.map_err(|problem| DecodeError { position, problem })?;
+        Ok(Record { position, at: self.at, body, extra: Extra::default() })
+    }
+}
+
+/// What is between the time and the data of a record.
+const BEFORE_DATA: &str = r#"","data":"#;
 
 /// Bytes that the data of most records takes.
 const USUAL_BYTES: usize = 512;
@@ -172,7 +202,7 @@ impl Record {
         let (version, kind, at) = (self.version(), self.body.kind(), self.at.to_string());
         let before = format!(r#"{{"v":{version},"kind":"{kind}","at":""#);
         let time = before.len()..before.len() + at.len();
-        let mut bytes = [before.as_str(), &at, r#"","data":"#].concat().into_bytes();
+        let mut bytes = [before.as_str(), &at, BEFORE_DATA].concat().into_bytes();
         bytes.reserve(USUAL_BYTES);
         let data = bytes.len();
         self.body.write_data(&mut bytes)?;
@@ -240,10 +270,7 @@ fn decode(position: Position, text: &[u8], limits: JsonLimits) -> Result<Record,
     let at: Timestamp = serde_json::from_str(required("at", at)?)?;
     let data = required("data", data)?;
 
-    let known = version_of(&kind).ok_or_else(|| DecodeProblem::UnknownKind { kind: kind.clone() })?;
-    let upcast = upcast(UPCASTERS, &kind, stored, known, data)?;
-    let data = upcast.as_deref().unwrap_or(data);
-    let body = RecordBody::from_data(&kind, data).ok_or(DecodeProblem::UnknownKind { kind })??;
+    let body = decode_body(&kind, stored, data)?;
 
     // Read last, so that a record of a newer program is refused because of its kind or version.
     let mut extra = serde_json::Map::new();
@@ -253,6 +280,14 @@ fn decode(position: Position, text: &[u8], limits: JsonLimits) -> Result<Record,
         }
     }
     Ok(Record { position, at, body, extra: extra.try_into()? })
+}
+
+/// Decodes the data of a record of this kind, which has this version.
+fn decode_body(kind: &str, stored: u32, data: &str) -> Result<RecordBody, DecodeProblem> {
+    let unknown = || DecodeProblem::UnknownKind { kind: kind.to_owned() };
+    let upcast = upcast(UPCASTERS, kind, stored, version_of(kind).ok_or_else(unknown)?, data)?;
+    let data = upcast.as_deref().unwrap_or(data);
+    Ok(RecordBody::from_data(kind, data).ok_or_else(unknown)??)
 }
 
 fn required<'a>(field: &'static str, raw: Option<&'a str>) -> Result<&'a str, DecodeProblem> {

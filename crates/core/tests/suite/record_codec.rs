@@ -6,7 +6,9 @@ use std::error::Error;
 use std::path::Path;
 
 use backstitch_core::extra::Extra;
-use backstitch_core::journal::{DecodeProblem, EncodeError, Note, Position, Record, RecordBody};
+use backstitch_core::journal::{
+    DecodeProblem, EncodeError, EncodedRecord, Note, Position, Record, RecordBody,
+};
 use backstitch_core::json::{JsonLimits, LimitExceeded};
 use backstitch_core::storable::NotStorable;
 use proptest::prelude::*;
@@ -82,11 +84,15 @@ proptest! {
         prop_assert_eq!(&value, &stored);
         // The parts are where they are said to be.
         prop_assert_eq!((encoded.version, encoded.kind, encoded.at), (record.version(), record.body.kind(), record.at));
-        prop_assert_eq!(&encoded.text[encoded.time], record.at.to_string());
+        prop_assert_eq!(&encoded.text[encoded.time.clone()], record.at.to_string());
         prop_assert_eq!(encoded.data.is_some(), record.extra.is_empty());
-        if let Some(data) = encoded.data {
-            let data: Value = serde_json::from_str(&encoded.text[data]).unwrap();
+        if let Some(range) = encoded.data.clone() {
+            let data: Value = serde_json::from_str(&encoded.text[range.clone()]).unwrap();
             prop_assert_eq!(&data, &stored["data"]);
+            let time = record.at.to_string();
+            let again = EncodedRecord::new(encoded.version, encoded.kind, (record.at, &time), &encoded.text[range]);
+            prop_assert_eq!(&again, &encoded);
+            prop_assert_eq!(again.decode(record.position).unwrap(), record);
         }
     }
 

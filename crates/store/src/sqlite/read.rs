@@ -1,7 +1,5 @@
 //! Reads records and verifies each against the checksum chain.
 
-use std::borrow::Cow;
-
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Position, Record};
 use backstitch_core::ports::{Damage, StoreError};
@@ -11,7 +9,7 @@ use rusqlite::{Connection, params};
 use super::error::Failure;
 use super::keys::{end_of, key_of, last_key, number_of, position_of};
 use super::redactions;
-use super::row::{RowContext, TEXT_COLUMNS, text_in};
+use super::row::{RestoredText, RowContext, TEXT_COLUMNS, text_in};
 use super::sql::rows;
 use crate::chain::Checksum;
 
@@ -78,8 +76,9 @@ pub(super) fn read_numbered(
     limit: usize,
 ) -> Result<Vec<Record>, Failure> {
     let mut records = Vec::new();
-    texts(connection, session, number, from, limit, |position, text| {
-        records.push(decode(session, position, text)?);
+    restore(connection, session, number, from, limit, |position, text| {
+        let record = text.decode(position).map_err(|source| StoreError::BrokenRecord { session, source })?;
+        records.push(record);
         Ok(())
     })?;
     Ok(records)
@@ -115,6 +114,18 @@ pub(super) fn texts(
     limit: usize,
     mut each: impl FnMut(Position, &str) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    restore(connection, session, number, from, limit, |position, text| each(position, text.as_str()))
+}
+
+/// Does the same with restored texts, which need not be parsed as a whole to be decoded.
+fn restore(
+    connection: &Connection,
+    session: SessionId,
+    number: i64,
+    from: Position,
+    limit: usize,
+    mut each: impl FnMut(Position, &RestoredText<'_>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     // The record before the first one is read too, because its checksum and its text are needed.
     let (mut next, mut checksum) = match from.number().checked_sub(1) {
         None => (from, Some(Checksum::start(session))),
@@ -141,14 +152,14 @@ pub(super) fn texts(
         let stored = stored.ok_or(damaged(position, Damage::Checksum))?;
         let text = text_in(row, 2, RowContext { session: &name, before: text_before.as_deref() })?;
         if let Some(before) = checksum {
-            let text = text.as_deref().ok_or(damaged(position, Damage::NotText))?;
-            let is_linked = before.next(text.as_bytes()) == stored;
-            if !is_linked && !redactions::is_replacement(connection, key, text.as_bytes())? {
+            let text = text.as_ref().ok_or(damaged(position, Damage::NotText))?;
+            let bytes = text.as_str().as_bytes();
+            if before.next(bytes) != stored && !redactions::is_replacement(connection, key, bytes)? {
                 return Err(damaged(position, Damage::Checksum));
             }
             each(position, text)?;
         }
-        text_before = text.map(Cow::into_owned);
+        text_before = text.map(|text| text.into_text().into_owned());
         (next, checksum) = (next.next(), Some(stored));
     }
     Ok(())

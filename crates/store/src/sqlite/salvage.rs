@@ -250,7 +250,7 @@ fn named_by_first(old: &Connection, number: i64) -> Option<SessionId> {
     let mut rows = sql.query([number << 32]).ok()?;
     let alone = RowContext { session: "", before: None };
     let text = text_in(rows.next().ok()??, 0, alone).ok()??;
-    match Record::decode(Position::START, &text).ok()?.body {
+    match text.decode(Position::START).ok()?.body {
         RecordBody::SessionCreated(created) => Some(created.session_id),
         _ => None,
     }

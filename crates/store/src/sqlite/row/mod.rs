@@ -9,16 +9,17 @@ mod call;
 mod form;
 mod invocation;
 mod message;
+mod prepared;
 
 use std::borrow::Cow;
-use std::ops::Range;
 
-use backstitch_core::journal::EncodedRecord;
+use backstitch_core::journal::{DecodeError, EncodedRecord, Position, Record};
 use backstitch_core::time::Timestamp;
 use rusqlite::types::ValueRef;
-use rusqlite::{CachedStatement, Connection, Row, params};
+use rusqlite::{Connection, Row, params};
 
 use self::form::Form;
+pub(super) use self::prepared::{PreparedRecord, RowInserter};
 use super::error::Failure;
 use super::sql::execute;
 use crate::chain::Checksum;
@@ -117,12 +118,13 @@ impl<'a> RecordRow<'a> {
     }
 
     /// Restores the text. Returns `None` if the kind or the time is unknown, or if what the text follows from is missing.
-    fn text(&self, context: RowContext<'_>) -> Option<Cow<'_, str>> {
-        let Some((number, at)) = self.head else { return Some(Cow::Borrowed(&self.record)) };
+    fn text(self, context: RowContext<'_>) -> Option<RestoredText<'a>> {
+        let Some((number, at)) = self.head else { return Some(RestoredText::Whole(self.record)) };
         let RowKind { version, kind, form } = kind_of(number)?;
-        let at = Timestamp::from_unix_micros(at).ok()?.to_string();
-        let data = form.restore(&self.record, &at, context)?;
-        Some(Cow::Owned(format!(r#"{{"v":{version},"kind":"{kind}","at":"{at}","data":{data}}}"#)))
+        let at = Timestamp::from_unix_micros(at).ok()?;
+        let time = at.to_string();
+        let data = form.restore(&self.record, &time, context)?;
+        Some(RestoredText::Parts(EncodedRecord::new(*version, kind, (at, &time), &data)))
     }
 
     fn form(&self) -> Form {
@@ -131,66 +133,34 @@ impl<'a> RecordRow<'a> {
     }
 }
 
-/// A record that is ready to be written: its text, and what its row holds of it.
-pub(super) struct PreparedRecord {
-    text: String,
-    head: Option<(i64, i64)>,
-    held: HeldText,
+/// The text of a record, restored from its row.
+pub(super) enum RestoredText<'a> {
+    /// The row holds all of it.
+    Whole(Cow<'a, str>),
+    Parts(EncodedRecord),
 }
 
-/// What a row holds of a text.
-enum HeldText {
-    Part(Range<usize>),
-    Shorter(String),
-}
-
-impl PreparedRecord {
-    /// Creates the row that [`RecordRow::of`] creates of the text, without searching it for what its encoder knows.
-    pub(super) fn new(record: EncodedRecord, context: RowContext<'_>) -> Self {
-        let EncodedRecord { version, kind, at, time, data, text, .. } = record;
-        let at = at.unix_micros();
-        let split = data.filter(|_| at >= 0).and_then(|data| {
-            let (number, shorter) = shorten(version, kind, &text[time], &text[data.clone()], context)?;
-            Some(((number, at), shorter.map_or(HeldText::Part(data), HeldText::Shorter)))
-        });
-        match split {
-            Some((head, held)) => Self { text, head: Some(head), held },
-            None => Self { head: None, held: HeldText::Part(0..text.len()), text },
+impl<'a> RestoredText<'a> {
+    pub(super) fn as_str(&self) -> &str {
+        match self {
+            Self::Whole(text) => text,
+            Self::Parts(record) => &record.text,
         }
     }
 
-    /// The text of the record.
-    pub(super) fn text(&self) -> &str {
-        &self.text
+    pub(super) fn into_text(self) -> Cow<'a, str> {
+        match self {
+            Self::Whole(text) => text,
+            Self::Parts(record) => Cow::Owned(record.text),
+        }
     }
 
-    fn row(&self) -> RecordRow<'_> {
-        let record = match &self.held {
-            HeldText::Part(part) => &self.text[part.clone()],
-            HeldText::Shorter(shorter) => shorter,
-        };
-        RecordRow { head: self.head, record: Cow::Borrowed(record) }
-    }
-}
-
-/// Writes rows of records with one statement.
-pub(super) struct RowInserter<'a>(CachedStatement<'a>);
-
-impl<'a> RowInserter<'a> {
-    pub(super) fn new(connection: &'a Connection) -> Result<Self, Failure> {
-        Ok(Self(connection.prepare_cached(INSERT)?))
-    }
-
-    pub(super) fn insert(
-        &mut self,
-        key: i64,
-        checksum: Checksum,
-        record: &PreparedRecord,
-    ) -> Result<(), Failure> {
-        let row = record.row();
-        let (kind, at) = row.head.unzip();
-        self.0.execute(params![key, checksum.as_bytes(), kind, at, row.record])?;
-        Ok(())
+    /// Decodes the record, without parsing again what the row says beside the data.
+    pub(super) fn decode(&self, position: Position) -> Result<Record, DecodeError> {
+        match self {
+            Self::Whole(text) => Record::decode(position, text),
+            Self::Parts(record) => record.decode(position),
+        }
     }
 }
 
@@ -256,12 +226,8 @@ pub(super) fn text_in<'a>(
     row: &'a Row<'_>,
     first: usize,
     context: RowContext<'_>,
-) -> Result<Option<Cow<'a, str>>, Failure> {
-    let Some(row) = row_in(row, first)? else { return Ok(None) };
-    Ok(match row.head {
-        None => Some(row.record),
-        Some(_) => row.text(context).map(|text| Cow::Owned(text.into_owned())),
-    })
+) -> Result<Option<RestoredText<'a>>, Failure> {
+    Ok(row_in(row, first)?.and_then(|row| row.text(context)))
 }
 
 /// Stores the row after `key` so that it does not depend on the one at `key`, whose text can then be replaced.
@@ -271,7 +237,7 @@ pub(super) fn detach_next(connection: &Connection, session: &str, key: i64) -> R
     let alone = RowContext { session, before: None };
     let mut rows = sql.query([key])?;
     let before = match rows.next()? {
-        Some(row) => text_in(row, 0, alone)?.map(Cow::into_owned),
+        Some(row) => text_in(row, 0, alone)?.map(|text| text.into_text().into_owned()),
         None => None,
     };
     drop(rows);
@@ -279,7 +245,7 @@ pub(super) fn detach_next(connection: &Connection, session: &str, key: i64) -> R
     let Some(row) = rows.next()? else { return Ok(()) };
     let Some(next) = row_in(row, 0)?.filter(|row| row.form() == Form::Invocation) else { return Ok(()) };
     let context = RowContext { before: before.as_deref(), ..alone };
-    let Some(text) = next.text(context).map(Cow::into_owned) else { return Ok(()) };
+    let Some(text) = next.text(context).map(|text| text.into_text().into_owned()) else { return Ok(()) };
     drop(rows);
     RecordRow::of(&text, alone).replace(connection, key + 1)
 }
