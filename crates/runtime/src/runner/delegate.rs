@@ -55,7 +55,7 @@ impl ToolRunner {
         &self,
         sub_agent: &SubAgent,
         tool: &Tool,
-        call: &CallRequest,
+        call: &Arc<CallRequest>,
         arguments: Map<String, Value>,
         hold: &Hold,
         waiter: Arc<Waiter>,

@@ -107,7 +107,7 @@ pub struct ToolRunner {
 /// One attempt of a call.
 struct Attempt {
     tool: Tool,
-    call: CallRequest,
+    call: Arc<CallRequest>,
     /// Empty once its handler was called.
     arguments: Map<String, Value>,
     intent: Arc<Intent>,
@@ -298,11 +298,11 @@ impl ToolRunner {
         hold: Hold,
         waiter: Arc<Waiter>,
     ) -> Result<CallOutcome> {
+        let mut request = Arc::new(call);
         if let Some(agent) = SubAgent::behind(&tool) {
-            return boxed(|| self.run_agent(agent, &tool, &call, arguments, &hold, waiter)).await;
+            return boxed(|| self.run_agent(agent, &tool, &request, arguments, &hold, waiter)).await;
         }
         let mut arguments = Some(arguments);
-        let mut request = call;
         for conflicts in 0.. {
             // The first attempt takes the checked arguments, and later ones a copy.
             let given = arguments.take().or_else(|| request.arguments.object().cloned()).unwrap_or_default();
@@ -314,7 +314,7 @@ impl ToolRunner {
             started.conflicts = conflicts;
             match boxed(|| self.attempt(started, &hold)).await? {
                 Settlement::End(end) => return Ok(end),
-                Settlement::Conflict => request.attempt += 1,
+                Settlement::Conflict => Arc::make_mut(&mut request).attempt += 1,
             }
         }
         unreachable!("invariant: the loop ends by returning")

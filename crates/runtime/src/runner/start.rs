@@ -34,7 +34,7 @@ impl ToolRunner {
     pub(super) async fn start(
         &self,
         tool: &Tool,
-        call: &CallRequest,
+        call: &Arc<CallRequest>,
         arguments: Map<String, Value>,
         hold: &Hold,
         waiter: &Arc<Waiter>,
