@@ -23,9 +23,10 @@ use rusqlite::Connection;
 use super::claims::check_fence;
 use super::error::Failure;
 use super::index::{self, PreparedSummary};
-use super::keys::{MOST_RECORDS, end_of, first_key, number_of};
+use super::keys::{MOST_RECORDS, end_of, first_key};
 use super::objects::{CompressedObject, Packer, Presence, presence};
 use super::row::{PreparedRecord, RowContext, RowInserter};
+use super::sql::first;
 use super::{changes, generation, inbox, queue, removals};
 use crate::chain::Checksum;
 use crate::references;
@@ -160,8 +161,7 @@ impl PreparedBatch {
     /// Checks the batch, then writes it. Nothing is written before all checks have passed.
     pub(super) fn write(&self, connection: &Connection) -> Result<Position, Failure> {
         let session = self.session;
-        check_fence(connection, session, &self.name, self.fence)?;
-        let number = number_of(connection, &self.name)?;
+        let number = self.check_claim(connection)?;
         let (actual, mut checksum) = match number {
             Some(number) => end_of(connection, session, number)?,
             None => (Position::START, Checksum::start(session)),
@@ -216,6 +216,20 @@ impl PreparedBatch {
             queue::put(connection, &self.name, number, entry)?;
         }
         Ok(after)
+    }
+
+    /// Checks the fence, and returns the number of the session if it exists. One statement does both.
+    fn check_claim(&self, connection: &Connection) -> Result<Option<i64>, Failure> {
+        let sql = "SELECT (SELECT fence FROM claims WHERE session = ?1 AND owner IS NOT NULL),
+            (SELECT id FROM sessions WHERE session = ?1)";
+        let found: Option<(Option<i64>, Option<i64>)> =
+            first(connection, sql, [&self.name], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let (fence, number) = found.unwrap_or_default();
+        if fence.map(i64::cast_unsigned) != Some(self.fence.0) {
+            // It fails, with the owner of the claim.
+            check_fence(connection, self.session, &self.name, self.fence)?;
+        }
+        Ok(number)
     }
 
     /// Fails if a new tree or manifest names an object that is missing.
