@@ -59,8 +59,8 @@ pub enum RuntimeError {
     /// A session cannot be moved, or a bundle cannot be read.
     #[error(transparent)]
     Bundle(BundleError),
-    /// Another process drives the session now. This one writes nothing more.
-    #[error("session {session} was taken over; nothing more is written here")]
+    /// Another process drives the session now, or may drive it. This one does nothing more.
+    #[error("session {session} is not held here any more; nothing more is done here")]
     ClaimLost {
         /// The session.
         session: SessionId,

@@ -109,6 +109,13 @@ pub trait Store: Send + Sync {
     /// Returns whether a claim is the current one of its session. It is not once the session was taken over or released.
     fn is_current(&self, session: SessionId, fence: FenceToken) -> BoxFuture<'_, Result<bool, StoreError>>;
 
+    /// Returns whether this process may still act under a claim, by its own clock: nothing is awaited, and no other process is
+    /// asked. False once the lease of the claim may be over. Always true in a store whose claims end with their processes.
+    fn is_within_lease(&self, session: SessionId, fence: FenceToken) -> bool {
+        let _ = (session, fence);
+        true
+    }
+
     /// Appends a batch whose first record is at `expected`, and returns the position after its last. On
     /// return, the batch is as durable as the store can make it. Objects that are already stored are not
     /// stored again.

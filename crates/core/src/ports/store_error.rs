@@ -34,6 +34,12 @@ pub enum StoreError {
         /// Current holder.
         owner: Option<Owner>,
     },
+    /// The lease of a claim may be over by the clock of this machine, so another process may have the session.
+    #[error("the lease of session {session} was not renewed in time")]
+    LeaseOver {
+        /// The session.
+        session: SessionId,
+    },
     /// Another process holds the session.
     #[error("session {session} is held by {owner}{}", place(.process))]
     Held {
@@ -306,7 +312,7 @@ impl StoreError {
     /// The stable code of the error.
     pub fn code(&self) -> ErrorCode {
         match self {
-            Self::Conflict { .. } | Self::Fenced { .. } => ErrorCode::ClaimLost,
+            Self::Conflict { .. } | Self::Fenced { .. } | Self::LeaseOver { .. } => ErrorCode::ClaimLost,
             Self::Held { .. } => ErrorCode::SessionHeld,
             Self::NotFound { .. } => ErrorCode::SessionNotFound,
             Self::EmptyBatch | Self::Beginning { .. } | Self::NotInInbox { .. } | Self::BeyondHead { .. } => {

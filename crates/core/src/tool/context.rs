@@ -22,7 +22,7 @@ use crate::execution::{CallResources, ResourceError, ResourceMut, ResourceRef, S
 use crate::id::{CallId, EvaluationId, SessionId};
 use crate::journal::{ApprovalSubject, IdempotencyKey, InnerMessage, TurnFinished};
 use crate::object::ObjectContent;
-use crate::ports::{Filesystem, ProcessError, ProcessOutcome, ProcessSpec, StoreError};
+use crate::ports::{FenceToken, Filesystem, ProcessError, ProcessOutcome, ProcessSpec, StoreError};
 use crate::rng::Rng;
 use crate::secrets::Secrets;
 use crate::session::{BoxError, Draft, Event, Items, SessionError, Slice};
@@ -115,6 +115,8 @@ pub struct ContextParts {
     pub is_resume: bool,
     /// Idempotency key of the call.
     pub idempotency_key: IdempotencyKey,
+    /// Number of the claim under which the call runs.
+    pub fence: FenceToken,
     /// What a person approved, if the call needed it.
     pub approved: Option<Arc<ApprovalSubject>>,
     /// Draft that collects changes of the session. [`ToolContext::new`] takes it out.
@@ -167,7 +169,8 @@ impl ToolContext {
     pub fn new(mut parts: ContextParts) -> Self {
         let revoked = Arc::new(AtomicBool::new(false));
         parts.filesystem = parts.filesystem.map(|files| {
-            let guarded = super::guard::GuardedFilesystem::new(files, parts.workspace, revoked.clone());
+            let (host, workspace) = (parts.host.clone(), parts.workspace);
+            let guarded = super::guard::GuardedFilesystem::new(files, workspace, revoked.clone(), host);
             Arc::new(guarded) as Arc<dyn Filesystem>
         });
         let draft = Mutex::new(parts.draft.take());
@@ -209,6 +212,12 @@ impl ToolContext {
     /// The key under which an external effect must happen at most once. It is the same for every attempt.
     pub fn idempotency_key(&self) -> &IdempotencyKey {
         &self.inner.parts.idempotency_key
+    }
+
+    /// The number of the claim under which the call runs. A later process that drives the session has a larger one, so a receiver
+    /// that refuses smaller numbers than it has seen of a session refuses a process that was replaced and does not know it.
+    pub fn fence(&self) -> FenceToken {
+        self.inner.parts.fence
     }
 
     /// What a person approved, if the call needed approval. A handler that [inspects](super::ToolHandler::inspect) its
@@ -442,7 +451,8 @@ impl ToolContext {
     }
 
     pub(super) fn check(&self) -> Result<(), ContextError> {
-        if self.inner.revoked.load(Ordering::SeqCst) { Err(ContextError::Revoked) } else { Ok(()) }
+        let is_over = self.inner.revoked.load(Ordering::SeqCst) || !self.inner.parts.host.holds_session();
+        if is_over { Err(ContextError::Revoked) } else { Ok(()) }
     }
 }
 

@@ -1,30 +1,37 @@
 //! A filesystem that a revoked call cannot use.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::host::ToolHost;
 use crate::ports::{
     Access, DirectoryEntry, FilePath, Filesystem, FilesystemError, FilesystemLimits, Recursion, Stat,
     WriteMode,
 };
 use crate::tool_spec::WorkspaceUse;
 
-/// A filesystem that refuses everything after its call has ended, and all writes of a call that declared only
-/// reads.
-#[derive(Debug)]
+/// A filesystem that refuses everything after its call has ended or its session is not held any more, and all writes of a call
+/// that declared only reads.
 pub(super) struct GuardedFilesystem {
     files: Arc<dyn Filesystem>,
     workspace: WorkspaceUse,
     revoked: Arc<AtomicBool>,
+    host: Arc<dyn ToolHost>,
 }
 
 impl GuardedFilesystem {
-    pub(super) fn new(files: Arc<dyn Filesystem>, workspace: WorkspaceUse, revoked: Arc<AtomicBool>) -> Self {
-        Self { files, workspace, revoked }
+    pub(super) fn new(
+        files: Arc<dyn Filesystem>,
+        workspace: WorkspaceUse,
+        revoked: Arc<AtomicBool>,
+        host: Arc<dyn ToolHost>,
+    ) -> Self {
+        Self { files, workspace, revoked, host }
     }
 
     fn reading(&self, path: &FilePath) -> Result<&dyn Filesystem, FilesystemError> {
-        if self.revoked.load(Ordering::SeqCst) {
+        if self.revoked.load(Ordering::SeqCst) || !self.host.holds_session() {
             return Err(FilesystemError::Revoked { path: path.to_string() });
         }
         Ok(&*self.files)
@@ -35,6 +42,12 @@ impl GuardedFilesystem {
             return Err(FilesystemError::ReadOnly { path: path.to_string() });
         }
         self.reading(path)
+    }
+}
+
+impl fmt::Debug for GuardedFilesystem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("GuardedFilesystem").field(&self.files).finish()
     }
 }
 

@@ -20,6 +20,11 @@ pub trait ToolHost: Send + Sync {
         None
     }
 
+    /// Returns whether the runtime still holds the session, by its own clock. Nothing may be done for the call otherwise.
+    fn holds_session(&self) -> bool {
+        true
+    }
+
     /// Returns the recorded value of a step of the call, if there is one.
     fn recall_step(&self, call: CallId, name: String) -> BoxFuture<'_, Result<Option<Value>, BoxError>>;
 

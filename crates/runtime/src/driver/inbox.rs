@@ -232,6 +232,9 @@ impl Inbox {
 
     /// Stops everything if the session was taken over. The next write fails with that reason.
     async fn stop_if_taken_over(&self) {
+        if !self.live.is_within_lease() {
+            return self.stop.cancel();
+        }
         let claim = self.live.claim();
         match self.live.store().is_current(claim.session, claim.fence).await {
             Ok(false) => self.stop.cancel(),

@@ -115,6 +115,7 @@ impl LiveSession {
             return Err(RuntimeError::NoWorkspace { session: self.id });
         };
         let alone = self.files.clone().write_owned().await;
+        self.check_lease()?;
         let restore = move || {
             let _alone = alone;
             restore(&*workspace)

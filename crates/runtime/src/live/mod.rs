@@ -19,6 +19,7 @@ mod detached;
 mod export;
 mod files;
 mod interrupted;
+mod lease;
 mod load;
 mod moved;
 mod others;
@@ -46,6 +47,7 @@ use backstitch_core::session::Session;
 use backstitch_core::time::{Clock, Timestamp};
 use backstitch_core::view::{Call, DriverPresence, JournalView, SessionStatus};
 use tokio::sync::{Mutex, OnceCell, RwLock};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub(crate) use build::{Commit, Durable};
@@ -123,6 +125,8 @@ pub struct LiveSession {
     /// Files that rewinds leave as they are.
     pub(crate) kept_files: OnceLock<KeptFiles>,
     pub(crate) channel: Arc<Channel>,
+    /// Cancelled once the lease of the claim may be over.
+    lease_over: CancellationToken,
     /// Records when this process ends, once a call may have written files. `None` in it if that cannot be recorded.
     watch: OnceCell<Option<RuntimeWatch>>,
 }
@@ -333,6 +337,7 @@ impl LiveSession {
             outer_root: OnceCell::new(),
             kept_files: OnceLock::new(),
             channel,
+            lease_over: CancellationToken::new(),
             watch: OnceCell::new(),
             state: Arc::new(Mutex::new(state)),
             snapshots,

@@ -56,6 +56,8 @@ pub(super) enum Stop {
     Abandoned,
     /// It waits for a time or a signal.
     Waits,
+    /// Another process may have the session.
+    LeaseOver,
 }
 
 /// Limits of one run.
@@ -69,6 +71,8 @@ pub(super) struct Bounds {
     pub(super) stop: CancellationToken,
     /// Cancelled when the handler waits.
     pub(super) waits: CancellationToken,
+    /// Cancelled when another process may have the session.
+    pub(super) lease_over: CancellationToken,
     pub(super) processes: Arc<Processes>,
     pub(super) grace: Option<Duration>,
 }
@@ -146,6 +150,7 @@ pub(super) async fn run(
         }
         () = bounds.waiter.wait_until_gone() => Stop::Abandoned,
         () = bounds.cancel.cancelled() => Stop::Cancelled,
+        () = bounds.lease_over.cancelled() => Stop::LeaseOver,
         () = bounds.waits.cancelled() => Stop::Waits,
         () = after(bounds.deadline) => Stop::Deadline,
         () = bounds.person_time.exceed(bounds.timeout) => Stop::Timeout,

@@ -49,6 +49,10 @@ impl ToolHost for Host {
         self.live.workspace()?.host_directory()
     }
 
+    fn holds_session(&self) -> bool {
+        self.live.is_within_lease()
+    }
+
     fn recall_step(&self, call: CallId, name: String) -> BoxFuture<'_, Result<Option<Value>, BoxError>> {
         Box::pin(async move {
             let state = self.live.state().await;

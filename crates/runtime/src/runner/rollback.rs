@@ -69,7 +69,7 @@ impl ToolRunner {
                 let message = format!("{name} was stopped, because the evaluation's deadline has passed");
                 ("deadline_exceeded", message, Retry::Refused, CallOutcome::DeadlineExceeded)
             }
-            Stop::Cancelled | Stop::Abandoned | Stop::Waits => {
+            Stop::Cancelled | Stop::Abandoned | Stop::Waits | Stop::LeaseOver => {
                 let unknown = if started.intent.record.effect.acts_outside() {
                     "; whether it had an effect outside is not known"
                 } else {
@@ -178,6 +178,7 @@ impl ToolRunner {
     /// person, and after a crash nothing else would have them.
     pub(super) async fn restore_attempt(&self, started: &Attempt, hold: &Hold) -> Result<Rescue> {
         crash_point!("call.before_restore");
+        self.check_lease(started)?;
         let mut rescue = match hold.rescue(started.before, self.rescue_bytes).await {
             Ok(rescue) => rescue,
             Err(error) => return Err(self.fail_restore(started, error).await),
@@ -195,6 +196,7 @@ impl ToolRunner {
                 Ok(paths) => paths,
                 Err(error) => return Err(self.fail_restore(started, error).await),
             };
+            self.check_lease(started)?;
             match hold.restore(before, of_others).await {
                 Ok(restored) => {
                     rescue.is_partial = !restored.kept.is_empty();
@@ -234,6 +236,11 @@ impl ToolRunner {
         } else {
             None
         }
+    }
+
+    /// Fails if another process may have the session, whose files these may be.
+    pub(super) fn check_lease(&self, started: &Attempt) -> Result<()> {
+        self.live.check_lease().inspect_err(|_| started.end_resources(false))
     }
 
     async fn fail_restore(&self, started: &Attempt, error: RuntimeError) -> RuntimeError {

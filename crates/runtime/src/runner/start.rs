@@ -153,6 +153,10 @@ impl ToolRunner {
             return self.handle_stop(started, hold, Stop::Cancelled, None).await;
         }
         let live = &self.live;
+        // The intent is durable, but the process may have been stopped since.
+        if started.intent.record.effect.acts_outside() || hold.writes_files() {
+            self.check_lease(&started)?;
+        }
         let (stop, processes) = (CancellationToken::new(), Arc::<Processes>::default());
         let person_time = Arc::<PersonTime>::default();
         let wait = Arc::<WaitSlot>::default();
@@ -169,6 +173,7 @@ impl ToolRunner {
             attempt: started.call.attempt,
             is_resume: started.call.is_resume,
             idempotency_key: started.intent.record.idempotency_key.clone(),
+            fence: live.claim().fence,
             approved: started.call.subject.clone(),
             draft: Some(draft),
             workspace: started.tool.spec.workspace,
@@ -195,6 +200,7 @@ impl ToolRunner {
             waiter: started.waiter.clone(),
             stop,
             waits: wait.begun.clone(),
+            lease_over: live.lease_over().clone(),
             processes,
             grace: self.grace,
         };
@@ -204,6 +210,10 @@ impl ToolRunner {
         })
         .await;
         crash_point!("call.handler_done");
+        // A result outside is recorded if the store still accepts it. An error may only say that the context could not be used.
+        if !matches!(ended, AttemptOutcome::Stuck(_) | AttemptOutcome::Answered(..)) || hold.writes_files() {
+            self.check_lease(&started)?;
+        }
         match ended {
             AttemptOutcome::Answered(result, draft) => {
                 self.handle_answer(started, hold, *result, *draft).await

@@ -22,6 +22,7 @@ pub(crate) struct CountingStore {
     /// The number of appends without a sync, also of those that were refused.
     unsynced: watch::Sender<usize>,
     refuses_unsynced: AtomicBool,
+    is_lease_over: AtomicBool,
     /// The first position of each read.
     reads: Mutex<Vec<(SessionId, Position)>>,
     /// The positions of the snapshots that were saved.
@@ -58,6 +59,16 @@ impl CountingStore {
     /// From now on the disk is full for appends without a sync.
     pub(crate) fn refuse_unsynced(&self) {
         self.refuses_unsynced.store(true, Ordering::SeqCst);
+    }
+
+    /// From now on its claims may have ended, by the clock of this process.
+    pub(crate) fn end_lease(&self) {
+        self.is_lease_over.store(true, Ordering::SeqCst);
+    }
+
+    /// The lease is renewed after all.
+    pub(crate) fn renew_lease(&self) {
+        self.is_lease_over.store(false, Ordering::SeqCst);
     }
 
     /// From now on no snapshot is saved before this is called with `false`.
@@ -107,6 +118,10 @@ impl Store for CountingStore {
 
     fn is_current(&self, session: SessionId, fence: FenceToken) -> BoxFuture<'_, Result<bool, StoreError>> {
         self.inner.is_current(session, fence)
+    }
+
+    fn is_within_lease(&self, _: SessionId, _: FenceToken) -> bool {
+        !self.is_lease_over.load(Ordering::SeqCst)
     }
 
     fn append(

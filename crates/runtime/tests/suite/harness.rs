@@ -9,7 +9,7 @@ use backstitch_core::extra::Extra;
 use backstitch_core::id::{CallId, EvaluationId, IdStream, SessionId};
 use backstitch_core::journal::{EvaluationStarted, Origin, SessionCreated};
 use backstitch_core::message::{Arguments, Content, Message, OptionCall, PolicyName, RoleHint};
-use backstitch_core::ports::{Owner, Workspace};
+use backstitch_core::ports::{Owner, Store, Workspace};
 use backstitch_core::rng::Seed;
 use backstitch_core::session::Session;
 use backstitch_core::time::{Clock, FixedClock};
@@ -51,7 +51,7 @@ impl Harness {
 
     /// A harness with a clock, resources and reducers.
     pub(crate) async fn with(
-        store: Arc<MemoryStore>,
+        store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         resources: Resources,
         tools: impl IntoIterator<Item = Tool>,

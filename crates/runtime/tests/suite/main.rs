@@ -35,6 +35,7 @@ mod host_snapshots;
 mod idle;
 mod index;
 mod interleaved;
+mod leases;
 mod limits;
 mod lisp;
 mod lisp_stops;

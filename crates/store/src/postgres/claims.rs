@@ -29,6 +29,8 @@ pub(super) struct HeldClaim {
     /// Number of the session in the tables.
     pub(super) number: i64,
     pub(super) claim: Uuid,
+    /// The worker that made it. Its lease is that of the claim.
+    pub(super) worker: Uuid,
     /// The counter of removed content at the time of the claim.
     pub(super) generation: i64,
     pub(super) head: Position,
@@ -197,17 +199,18 @@ async fn claim_as(
     ];
     let rows = shared.server.query(sql, values).await?;
     let row = rows.first().ok_or_else(|| corrupt("a claim returned nothing"))?;
-    let (fence, held) = held_in(row)?;
+    let (fence, held) = held_in(row, worker)?;
     shared.claims.keep(session, fence, held);
     Ok(SessionClaim { session, fence, owner: owner.clone() })
 }
 
-/// Reads a new claim: number, fence, claim, head, chain and generation.
-pub(super) fn held_in(row: &Row) -> Result<(FenceToken, HeldClaim), Failure> {
+/// Reads a new claim of a worker: number, fence, claim, head, chain and generation.
+pub(super) fn held_in(row: &Row, worker: Uuid) -> Result<(FenceToken, HeldClaim), Failure> {
     let chain: &[u8] = get(row, 4)?;
     let held = HeldClaim {
         number: get(row, 0)?,
         claim: get(row, 2)?,
+        worker,
         generation: get(row, 5)?,
         head: Position::new(get::<i64>(row, 3)?.cast_unsigned()),
         chain: Checksum::stored(chain).ok_or_else(|| corrupt("a journal has an invalid checksum"))?,
@@ -246,7 +249,7 @@ pub(super) async fn is_current(
     fence: FenceToken,
 ) -> Result<bool, Failure> {
     let Some(held) = shared.claims.get(session, fence) else { return Ok(false) };
-    let left = shared.lease.time_left();
+    let left = shared.lease.time_left(held.worker);
     let sql = "SELECT 1 FROM {schema}.sessions s JOIN {schema}.workers w ON w.id = s.worker
         WHERE s.id = $1 AND s.claim = $2 AND w.lease_until > now()";
     // A server that does not answer cannot say that another program has claimed the session: without an answer, this one stops in time.
@@ -255,6 +258,12 @@ pub(super) async fn is_current(
         Ok(rows) => Ok(!rows?.is_empty()),
         Err(_) => Ok(false),
     }
+}
+
+/// Returns whether this store may act under a claim, by the clock of this machine. The lease of a later worker of the store does not count.
+pub(super) fn is_within_lease(shared: &SharedStore, session: SessionId, fence: FenceToken) -> bool {
+    let held = shared.claims.get(session, fence);
+    held.is_some_and(|held| !shared.lease.time_left(held.worker).is_zero())
 }
 
 /// The error of a claim that is not the current one.

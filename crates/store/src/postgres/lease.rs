@@ -159,6 +159,10 @@ impl Registration {
     fn renewed(worker: Uuid, sent_at: Duration, lease: Duration) -> Self {
         Self { worker, stops_at: sent_at + lease * 4 / 5 }
     }
+
+    fn time_left(&self, worker: Uuid, now: Duration) -> Duration {
+        if self.worker == worker { self.stops_at.saturating_sub(now) } else { Duration::ZERO }
+    }
 }
 
 struct Renewal {
@@ -224,10 +228,11 @@ impl Lease {
         }
     }
 
-    /// Time for which this worker may still act on what it holds. None is left if it has not renewed its lease for most of its duration.
-    pub(super) fn time_left(&self) -> Duration {
-        let stops_at = lock(&self.current).map(|current| current.stops_at);
-        stops_at.unwrap_or_default().saturating_sub(clock())
+    /// Time for which a worker may still act on what it holds. None is left if it has not renewed its lease for most of its duration, or is not the worker of this
+    /// store any more.
+    pub(super) fn time_left(&self, worker: Uuid) -> Duration {
+        let current = *lock(&self.current);
+        current.map_or(Duration::ZERO, |current| current.time_left(worker, clock()))
     }
 
     fn keep_renewing(&self) -> Result<(), StoreError> {
@@ -351,7 +356,10 @@ mod tests {
         let now = clock();
         assert!(now > Duration::ZERO && clock() >= now);
         let registration = Registration::renewed(Uuid::nil(), now, lease);
-        assert_eq!(registration.stops_at - now, Duration::from_secs(12));
+        let left = |worker, passed| registration.time_left(worker, now + Duration::from_secs(passed));
+        assert_eq!(left(Uuid::nil(), 0), Duration::from_secs(12));
+        assert_eq!([11, 12, 60].map(|passed| left(Uuid::nil(), passed).as_secs()), [1, 0, 0]);
+        assert!(left(Uuid::max(), 0).is_zero(), "the lease of another worker");
     }
 
     #[test]

@@ -34,6 +34,10 @@ impl Store for PostgresStore {
         self.run(move |shared| async move { claims::is_current(&shared, session, fence).await })
     }
 
+    fn is_within_lease(&self, session: SessionId, fence: FenceToken) -> bool {
+        claims::is_within_lease(self.shared(), session, fence)
+    }
+
     fn append(
         &self,
         session: SessionId,

@@ -302,8 +302,8 @@ impl Import<'_> {
         }
         if let Some(batch) = addition {
             let generation = generation(self.link)?;
-            let held =
-                HeldClaim { number: target.number, claim, generation, head: Position::new(records), chain };
+            let (number, head) = (target.number, Position::new(records));
+            let held = HeldClaim { number, claim, worker: Uuid::nil(), generation, head, chain };
             let fence = FenceToken((target.fence + 1).cast_unsigned());
             append_with(self.link, &self.shared.packer, (session, fence), &held, batch.clone())?;
         }

@@ -31,7 +31,7 @@ pub(super) async fn take(shared: &SharedStore, request: TakeRequest) -> Result<V
             request.agents => TEXT_ARRAY, limit => INT8
         ];
         let failure = match shared.server.query(sql, values).await {
-            Ok(rows) => return rows.iter().map(|row| keep(shared, row, &request)).collect(),
+            Ok(rows) => return rows.iter().map(|row| keep(shared, row, worker, &request)).collect(),
             Err(failure) => failure,
         };
         match failure.code() {
@@ -45,8 +45,13 @@ pub(super) async fn take(shared: &SharedStore, request: TakeRequest) -> Result<V
     }
 }
 
-fn keep(shared: &SharedStore, row: &Row, request: &TakeRequest) -> Result<TakenSession, Failure> {
-    let (fence, held) = held_in(row)?;
+fn keep(
+    shared: &SharedStore,
+    row: &Row,
+    worker: Uuid,
+    request: &TakeRequest,
+) -> Result<TakenSession, Failure> {
+    let (fence, held) = held_in(row, worker)?;
     let session = SessionId::from_uuid(get::<Uuid>(row, 6)?);
     let attempts: i32 = get(row, 7)?;
     let seen: Option<i64> = get(row, 8)?;

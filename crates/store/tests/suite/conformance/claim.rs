@@ -128,6 +128,7 @@ pub(crate) fn a_claim_is_current_until_it_is_replaced_or_released(store: &dyn St
     };
     let first = Writer::create(store, sample::session(1));
     assert!(is_current(&first.claim));
+    assert!(store.is_within_lease(first.session(), first.claim.fence));
     // The same owner may claim a session twice.
     let owner = first.claim.owner.to_string();
     let second = claim(store, first.session(), &owner, ClaimMode::TakeOver).expect("it can be taken over");

@@ -51,6 +51,11 @@ fn a_worker_that_no_longer_renews_its_lease_holds_nothing() {
         Err(other) => panic!("{other:?}"),
     });
     assert!(!block_on(store.is_current(lost.session, lost.fence)).unwrap());
+    eventually(|| !store.is_within_lease(lost.session, lost.fence));
+    // The store is another worker now, whose lease is not that of the claim that it lost.
+    let next = block_on(store.claim(sample::session(2), Owner::new("tailor"), ClaimMode::IfFree)).unwrap();
+    assert!(store.is_within_lease(next.session, next.fence));
+    assert!(!store.is_within_lease(lost.session, lost.fence));
     let position = Position::START;
     let session = lost.session;
     let created = sample::created(session);
@@ -78,10 +83,13 @@ fn a_worker_that_cannot_renew_its_lease_stops_itself() {
     };
     let held = claim(&*store, ClaimMode::IfFree).unwrap();
     assert!(block_on(store.is_current(held.session, held.fence)).unwrap());
+    assert!(store.is_within_lease(held.session, held.fence));
     cuts.stop();
     let since = std::time::Instant::now();
     eventually(|| !block_on(store.is_current(held.session, held.fence)).unwrap_or(true));
     assert!(since.elapsed() < Duration::from_secs(15), "it does not wait for the server");
+    // No statement is sent for this answer.
+    assert!(!store.is_within_lease(held.session, held.fence));
     cuts.resume();
 }
 
