@@ -42,9 +42,10 @@ pub use crate::payload::{
     AfterFailure, ApprovalSubject, BudgetCharged, CallChanges, CallFinished, CallStarted, CallVerdict,
     CarriedCall, CarriedEvaluation, CarriedObject, ChangeCounts, ChangeKind, ChangedPath, CoveredDigests,
     Effect, EvaluationFailure, EvaluationFinished, EvaluationOutcome, EvaluationResumed, EvaluationStarted,
-    FileContent, Finish, IdempotencyKey, InnerMessage, LargeRecord, OmittedFile, ProcessStarted,
-    ProgramStarted, Provenance, ProviderSidecar, Recovery, RequestFailed, RequestFinished, RequestStarted,
-    ResourceChanged, Role, StepFinished, TaskFinished, TurnFinished, Wait, WorkspaceRevision, WorkspaceRoot,
+    FileContent, Finish, IdempotencyKey, InnerMessage, InvalidSignalName, LargeRecord, OmittedFile,
+    ProcessStarted, ProgramStarted, Provenance, ProviderSidecar, Recovery, RequestFailed, RequestFinished,
+    RequestStarted, ResourceChanged, Role, StepFinished, TaskFinished, TurnFinished, Wait, WorkspaceRevision,
+    WorkspaceRoot,
 };
 pub use crate::session::{MAX_TURN, SequenceError, inner_message_append};
 pub(crate) use crate::session::{MessageSlot, place_after, stands_at};

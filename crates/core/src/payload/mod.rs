@@ -33,4 +33,4 @@ pub use program::{ProgramStarted, ResourceChanged, TaskFinished};
 pub use provenance::{CarriedCall, CarriedEvaluation, CarriedObject, Provenance};
 pub use request::{AfterFailure, RequestFailed, RequestFinished};
 pub use subject::{ApprovalSubject, CoveredDigests};
-pub use wait::Wait;
+pub use wait::{InvalidSignalName, Wait};

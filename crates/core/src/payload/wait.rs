@@ -6,6 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Timestamp;
 
+/// Most characters of the name of a signal.
+const LONGEST_NAME: usize = 200;
+
+/// A signal with this name can neither be sent nor waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the name of a signal needs 1 to {longest} characters, without control characters", longest = LONGEST_NAME)]
+pub struct InvalidSignalName;
+
 /// What a call waits for: a time, a signal from outside, or whichever of the two comes first.
 ///
 /// ```
@@ -30,7 +38,7 @@ impl Wait {
         Self { until: Some(time), signal: None }
     }
 
-    /// Waits for the next signal with this name.
+    /// Waits for the next signal with this name, which has at most 200 characters and no control characters.
     pub fn signal(name: impl Into<String>) -> Self {
         Self { until: None, signal: Some(name.into()) }
     }
@@ -49,6 +57,13 @@ impl Wait {
     /// Returns the name of the signal that ends it.
     pub fn signal_name(&self) -> Option<&str> {
         self.signal.as_deref()
+    }
+
+    /// Checks the name of a signal.
+    pub fn check_signal_name(name: &str) -> Result<(), InvalidSignalName> {
+        let is_valid =
+            !name.is_empty() && name.chars().count() <= LONGEST_NAME && !name.chars().any(char::is_control);
+        if is_valid { Ok(()) } else { Err(InvalidSignalName) }
     }
 
     /// Whether its time has come.

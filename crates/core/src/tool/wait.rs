@@ -17,8 +17,8 @@ impl ToolContext {
     /// Waits for a time or a signal, without a process that waits with it. Returns the value of the signal, or `None` after a
     /// time.
     ///
-    /// If it has not come yet, the call ends here for now. Once it has come, the call runs again from its beginning, with its
-    /// finished steps and with the value. So an effect outside before a wait belongs into a [step](Self::step), where it happens
+    /// If it has not come yet, this does not return: the runtime stops the handler, and the session pauses. Once it has come, the call
+    /// runs again from its beginning, with its finished steps and with the value. So an effect outside before a wait belongs into a [step](Self::step), where it happens
     /// once. A call with an effect outside that has started a process before, and not in a step, cannot wait. Neither can calls
     /// that no agent of the runtime makes, and steps.
     ///

@@ -18,7 +18,6 @@ use backstitch_core::id::{EvaluationId, SessionId};
 use backstitch_core::journal::{InboxId, InboxItem, InboxKind, InnerMessage, Note, PauseResolved};
 use backstitch_core::machine::{Machine, MachineEvent};
 use backstitch_core::message::Part;
-use backstitch_core::ports::StoreError;
 use tokio_util::sync::CancellationToken;
 
 use super::drive::Advance;
@@ -26,7 +25,7 @@ use super::start::user_message;
 use crate::agent::Mission;
 use crate::clock::after;
 use crate::error::{Result, RuntimeError};
-use crate::live::LiveSession;
+use crate::live::{LiveSession, callers_of};
 
 /// Interval at which the inbox is polled during an action.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -146,13 +145,17 @@ impl Inbox {
     /// Passes an item on to a sub-agent. After a crash in between it is passed on again: a decision is noted as already made, and a
     /// signal may arrive twice.
     async fn pass_on(&self, id: InboxId, child: SessionId, item: InboxItem) -> Result<()> {
-        match self.live.store().send(child, item.clone()).await {
-            Ok(_) => self.consume_with_note(id, "it was passed on to a sub-agent", &item).await,
-            Err(StoreError::NotFound { .. }) => {
-                self.consume_with_note(id, "there is no such sub-agent", &item).await
-            }
-            Err(error) => Err(error.into()),
+        let own = self.live.id();
+        let is_sub_agent = match callers_of(&**self.live.store(), child).await {
+            Ok(line) => child != own && line.contains(&own),
+            Err(RuntimeError::SessionNotFound { .. }) => false,
+            Err(error) => return Err(error),
+        };
+        if !is_sub_agent {
+            return self.consume_with_note(id, "this session has no such sub-agent", &item).await;
         }
+        self.live.store().send(child, item.clone()).await?;
+        self.consume_with_note(id, "it was passed on to a sub-agent", &item).await
     }
 
     /// Applies a decision, and removes the item. After a crash in between, the item is found again and noted

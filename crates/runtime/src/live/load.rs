@@ -63,6 +63,24 @@ pub(crate) async fn creation_of(store: &dyn Store, session: SessionId) -> Result
     }
 }
 
+/// Returns a session and those that it is a sub-agent of, the outermost first.
+pub(crate) async fn callers_of(store: &dyn Store, session: SessionId) -> Result<Vec<SessionId>> {
+    let (mut line, mut origin) = (vec![session], creation_of(store, session).await?.origin.clone());
+    while let Origin::Call { session: caller, .. } = origin {
+        if line.contains(&caller) {
+            break;
+        }
+        origin = match creation_of(store, caller).await {
+            // It was removed.
+            Err(RuntimeError::SessionNotFound { .. }) => break,
+            created => created?.origin.clone(),
+        };
+        line.push(caller);
+    }
+    line.reverse();
+    Ok(line)
+}
+
 /// A view, and the cut of the snapshot that it was loaded from.
 pub(super) struct LoadedView {
     pub(super) view: JournalView,

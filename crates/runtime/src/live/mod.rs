@@ -58,7 +58,7 @@ pub(crate) use detached::DetachedTask;
 pub(crate) use files::{RESCUE_BYTES, blocking, changes_between, recorded};
 pub(crate) use interrupted::{DoubtfulFiles, InterruptedFiles, left_to_others, reversal_since};
 pub use load::{SnapshotState, check_snapshot, fold_view, load_view, read_records};
-pub(crate) use load::{creation_of, find_view};
+pub(crate) use load::{callers_of, creation_of, find_view};
 pub(crate) use others::OtherCalls;
 pub use repositories::RepositoriesChanged;
 pub(crate) use resources::CapturedResource;

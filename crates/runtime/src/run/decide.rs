@@ -13,8 +13,7 @@ use backstitch_core::approval::{ApprovalRule, ApprovalRules, RuleMatch};
 use backstitch_core::code::ErrorCode;
 use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{
-    ApprovalSubject, Decision, InboxId, InboxItem, InboxKind, Note, Origin, PauseReason, PauseResolved,
-    QueueEntry,
+    ApprovalSubject, Decision, InboxId, InboxItem, InboxKind, Note, PauseReason, PauseResolved, QueueEntry,
 };
 use backstitch_core::message::OptionResult;
 use backstitch_core::ports::{ClaimMode, QueueQuery, QueueState, Workspace};
@@ -24,7 +23,7 @@ use futures_util::FutureExt as _;
 use super::task::perform;
 use crate::error::{Result, RuntimeError};
 use crate::history::offered_result;
-use crate::live::{LiveSession, creation_of};
+use crate::live::{LiveSession, callers_of};
 use crate::runner::decision_of;
 use crate::runtime::{Runtime, SessionOptions};
 use crate::waiting::WaitingCall;
@@ -208,21 +207,7 @@ impl Runtime {
 
     /// Returns a session and those that it is a sub-agent of, the outermost first.
     pub(super) async fn callers_of(&self, session: SessionId) -> Result<Vec<SessionId>> {
-        let store = &**self.store();
-        let (mut line, mut origin) = (vec![session], creation_of(store, session).await?.origin.clone());
-        while let Origin::Call { session: caller, .. } = origin {
-            if line.contains(&caller) {
-                break;
-            }
-            origin = match creation_of(store, caller).await {
-                // It was removed.
-                Err(RuntimeError::SessionNotFound { .. }) => break,
-                created => created?.origin.clone(),
-            };
-            line.push(caller);
-        }
-        line.reverse();
-        Ok(line)
+        callers_of(&**self.store(), session).await
     }
 
     /// Records a decision with the claims to its session and to the outermost one. It is sent if it needs files that cannot

@@ -60,6 +60,7 @@ impl Host {
             );
         }
         if let Some(name) = wait.signal_name() {
+            Wait::check_signal_name(name)?;
             self.live.receive_signals(Some(name)).await?;
             if let Some(value) = self.take_signal(call, &step, name).await? {
                 return Ok(Some(value));

@@ -182,6 +182,22 @@ async fn waits_of_sub_agents_are_those_of_their_callers() {
 }
 
 #[tokio::test]
+async fn what_is_addressed_to_a_session_that_is_not_a_sub_agent_is_not_passed_on() {
+    let shop = Shop::new(agent(order(&Arc::default(), |_| Wait::signal("delivered"))));
+    let session = shop.start().await;
+    let other = shop.runtime.enqueue(&shop.agent, "Buy cloth.", EnqueueOptions::default()).await.unwrap();
+    let other = other.session;
+    let signal = InboxItem::signal("delivered", json!(3), shop.clock.now());
+    for stranger in [other, session] {
+        let item = signal.clone().for_sub_agent(stranger);
+        shop.runtime.store().send(session, item).await.unwrap();
+    }
+    assert!(matches!(shop.runtime.drive(session).await.unwrap(), Rest::Signal { .. }));
+    assert!(shop.runtime.store().inbox(other).await.unwrap().is_empty());
+    assert!(shop.runtime.store().inbox(session).await.unwrap().is_empty());
+}
+
+#[tokio::test]
 async fn a_process_outside_of_a_step_refuses_the_wait() {
     let tool = Tool::builder("order", "Orders cloth.").unwrap().effect(Effect::External).handler(
         |context: ToolContext, _: NoArguments| async move {
@@ -254,4 +270,11 @@ async fn signals_have_sensible_names_and_sizes() {
         let refused = shop.runtime.signal(session, name, value).await;
         assert!(matches!(refused, Err(RuntimeError::InvalidSignal { .. })), "{name:?}");
     }
+
+    // A name that no signal can have is not waited for: the model gets the reason.
+    let shop = Shop::new(agent(order(&Arc::default(), |_| Wait::signal("a\nb"))));
+    let run = shop.runtime.start(&shop.agent, "Buy cloth.").await.unwrap();
+    assert!(matches!(run.outcome().await.unwrap(), DriveOutcome::Completed(_)));
+    let records = shop.runtime.records(run.session()).await.unwrap();
+    assert!(records.iter().any(|record| format!("{:?}", record.body).contains("the name of a signal needs")));
 }
