@@ -65,6 +65,9 @@ impl ReleasedRow {
             QueueRest::Done => Self { is_done: true, ..row(QueueState::Ready, AttemptCount::Reset) },
             QueueRest::Wait { until } => Self { until, ..row(QueueState::Waiting, AttemptCount::Reset) },
             QueueRest::Ready => row(QueueState::Ready, AttemptCount::Keep),
+            QueueRest::Later { after } => {
+                Self { after: Some(after), ..row(QueueState::Waiting, AttemptCount::Keep) }
+            }
             QueueRest::Retry { after, reason } => Self {
                 after: Some(after),
                 reason: Some(shortened(&reason)),

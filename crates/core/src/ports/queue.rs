@@ -11,6 +11,8 @@
 //! | [`Held`](QueueState::Held) | [`Queue::release`], or [`Queue::recover`] after the end of its worker |
 //! | [`Failed`](QueueState::Failed) | [`Queue::retry`] |
 //!
+//! [`Queue::dequeue`] ends all of them but the third.
+//!
 //! No wake-up is lost: every item that reaches an inbox ([`Store::send`](super::Store::send), [`Queue::deliver`])
 //! makes a waiting session ready in the same transaction, and [`Queue::release`] makes a session ready whose inbox got
 //! an item since it was taken. Only a session that was never taken waits for its time regardless.
@@ -67,6 +69,11 @@ pub enum QueueRest {
     },
     /// It is ready without a failure, for example because the worker ends.
     Ready,
+    /// It could not be driven now, without a failure of its own, and becomes ready later.
+    Later {
+        /// Time until then.
+        after: Duration,
+    },
     /// It failed, and becomes ready for another attempt.
     Retry {
         /// Time until then.
@@ -199,6 +206,12 @@ pub trait Queue: Send + Sync {
     /// held, and none with a tag whose limit is reached. Two workers never take the same session.
     fn take(&self, request: TakeRequest) -> BoxFuture<'_, Result<Vec<TakenSession>, StoreError>>;
 
+    /// Completes when the queue may have something new to take. That is a hint: it may come for nothing, and may not come at all,
+    /// as in stores that give none. One caller at a time gets it.
+    fn wait_for_hint(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+
     /// Gives a session back and releases its claim, in one transaction. It is ready at once if its inbox got an item since it
     /// was taken, unless it failed for good. Fails with [`StoreError::Fenced`] if the claim is no longer current: then another worker has the
     /// session.
@@ -219,6 +232,9 @@ pub trait Queue: Send + Sync {
 
     /// How often to call [`Queue::recover`].
     fn recovery_interval(&self) -> Duration;
+
+    /// Takes a session out of the queue, unless a worker holds it. Returns whether it was taken out. Its journal and its key stay.
+    fn dequeue(&self, session: SessionId) -> BoxFuture<'_, Result<bool, StoreError>>;
 
     /// Makes a session ready that had failed, with no attempts. Returns whether it had.
     fn retry(&self, session: SessionId) -> BoxFuture<'_, Result<bool, StoreError>>;

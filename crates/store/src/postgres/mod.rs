@@ -23,6 +23,7 @@
 //! | `contents`, `gc`, `verify`, `size` | everything that is stored, garbage, damage, disk usage |
 //! | `redact`, `remove` | deletion of values and of sessions |
 //! | `transfer`, `staging` | sessions that move to and from other stores |
+//! | `hint` | notifications of workers that the queue has something new |
 //! | `health` | settings of the server that promises depend on |
 
 mod address;
@@ -34,6 +35,7 @@ mod contents;
 mod error;
 mod gc;
 mod health;
+mod hint;
 mod inbox;
 mod index;
 mod lease;

@@ -10,7 +10,7 @@ use backstitch_core::ports::{
 
 use super::append::{CommitSync, append};
 use super::store::PostgresStore;
-use super::{changes, claims, inbox, index, objects, query, records, snapshots};
+use super::{changes, claims, hint, inbox, index, objects, query, records, snapshots};
 
 impl Store for PostgresStore {
     fn claim(
@@ -23,7 +23,14 @@ impl Store for PostgresStore {
     }
 
     fn release(&self, claim: SessionClaim) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.run(move |shared| async move { claims::release(&shared, claim).await })
+        self.run(move |shared| async move {
+            let session = claim.session;
+            claims::release(&shared, claim).await?;
+            if shared.hints.take_queued(session) {
+                hint::send(&shared);
+            }
+            Ok(())
+        })
     }
 
     fn holder(&self, session: SessionId) -> BoxFuture<'_, Result<Option<Owner>, StoreError>> {
@@ -46,7 +53,12 @@ impl Store for PostgresStore {
         batch: Batch,
     ) -> BoxFuture<'_, Result<Position, StoreError>> {
         self.run(move |shared| async move {
-            append(&shared, session, expected, fence, batch, CommitSync::Now).await
+            let is_queued = batch.queue_entry().is_some_and(|entry| entry.due.is_none());
+            let end = append(&shared, session, expected, fence, batch, CommitSync::Now).await?;
+            if is_queued {
+                shared.hints.note_queued(session);
+            }
+            Ok(end)
         })
     }
 
@@ -84,7 +96,7 @@ impl Store for PostgresStore {
     }
 
     fn send(&self, session: SessionId, item: InboxItem) -> BoxFuture<'_, Result<InboxId, StoreError>> {
-        self.run(move |shared| async move { inbox::send(&shared, session, item).await })
+        self.run_hinting(move |shared| async move { inbox::send(&shared, session, item).await })
     }
 
     fn inbox(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<(InboxId, InboxItem)>, StoreError>> {

@@ -13,6 +13,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use super::address::PostgresAddress;
 use super::claims::HeldClaims;
 use super::error::Failure;
+use super::hint::{self, Hints};
 use super::lease::Lease;
 use super::link::Link;
 use super::options::PostgresOptions;
@@ -29,6 +30,7 @@ pub(super) struct SharedStore {
     pub(super) packer: Packer,
     pub(super) claims: HeldClaims,
     pub(super) lease: Lease,
+    pub(super) hints: Hints,
     is_read_only: bool,
 }
 
@@ -86,7 +88,8 @@ impl PostgresStore {
         let lease = Lease::new(address.clone(), options.clone());
         let server = Server::new(address, options, !is_read_only)?;
         let (packer, claims) = (Packer::default(), HeldClaims::default());
-        let shared = Arc::new(SharedStore { server, packer, claims, lease, is_read_only });
+        let hints = Hints::default();
+        let shared = Arc::new(SharedStore { server, packer, claims, lease, hints, is_read_only });
         Ok(Self {
             address: address.clone(),
             shared,
@@ -124,6 +127,30 @@ impl PostgresStore {
                 }
             }
         })
+    }
+
+    /// Does the same with an operation after which the queue may have something new.
+    pub(super) fn run_hinting<'a, T, F>(
+        &'a self,
+        work: impl FnOnce(Arc<SharedStore>) -> F + Send + 'a,
+    ) -> BoxFuture<'a, Result<T, StoreError>>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Failure>> + Send + 'static,
+    {
+        self.run(move |shared| {
+            let working = work(Arc::clone(&shared));
+            async move {
+                let done = working.await?;
+                hint::send(&shared);
+                Ok(done)
+            }
+        })
+    }
+
+    /// Waits for a hint that the queue has something new.
+    pub(super) async fn receive_hint(&self) {
+        hint::receive(&self.shared, &self.address, &self.handle).await;
     }
 
     /// The same for callers that block their thread.
@@ -165,6 +192,7 @@ impl Drop for PostgresStore {
                     if let Some(worker) = worker {
                         let _ = super::lease::retire(&shared.server, worker).await;
                     }
+                    shared.hints.flush().await;
                 };
                 let _ = tokio::time::timeout(CLOSING, freed).await;
             });

@@ -121,3 +121,15 @@ pub(super) async fn retry(shared: &SharedStore, session: SessionId) -> Result<bo
     let had_failed: Option<bool> = rows.first().map(|row| get(row, 0)).transpose()?.flatten();
     Ok(had_failed.ok_or(StoreError::NotFound { session })?)
 }
+
+/// Takes a session out of the queue, unless a worker holds it. Returns whether it was taken out.
+pub(super) async fn dequeue(shared: &SharedStore, session: SessionId) -> Result<bool, Failure> {
+    shared.check_writable()?;
+    // A worker that is taking it has locked its row: then the state is looked at again. The last statement finds sessions that do not exist.
+    let sql = "WITH gone AS (DELETE FROM {schema}.queue q USING {schema}.sessions s
+            WHERE q.session = s.id AND s.session = $1 AND q.state <> 'held' RETURNING 1)
+        SELECT EXISTS (SELECT FROM gone) FROM {schema}.sessions WHERE session = $1 AND created IS NOT NULL";
+    let rows = shared.server.query(sql, parameters![*session.as_uuid() => UUID]).await?;
+    let was_queued: Option<bool> = rows.first().map(|row| get(row, 0)).transpose()?;
+    Ok(was_queued.ok_or(StoreError::NotFound { session })?)
+}

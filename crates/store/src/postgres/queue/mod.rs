@@ -1,7 +1,8 @@
 //! The third port: the queue.
 //!
 //! The queue is one table, and a session that a worker holds stays in it, so that its entry is there when the worker ends. A delivery of an item and a release of a
-//! session lock the row of the session first: one of them sees what the other did. Nothing here waits for a notification; workers ask from time to time.
+//! session lock the row of the session first: one of them sees what the other did. Workers look at the queue from time to time, and
+//! sooner after a hint (`hint`).
 //!
 //! | module | responsibility |
 //! |---|---|
@@ -18,8 +19,8 @@ use std::time::Duration;
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{InboxItem, QueueEntry};
 use backstitch_core::ports::{
-    BoxFuture, Queue, QueueCount, QueueLimit, QueuePage, QueueQuery, QueueRest, Schedule, StoreError,
-    TakeRequest, TakenSession, check_queue_entry, check_queue_word,
+    BoxFuture, Queue, QueueCount, QueueLimit, QueuePage, QueueQuery, QueueRest, QueueState, Schedule,
+    StoreError, TakeRequest, TakenSession, check_queue_entry, check_queue_word,
 };
 use backstitch_core::time::Timestamp;
 
@@ -30,7 +31,7 @@ use crate::queue_rows::ReleasedRow;
 
 impl Queue for PostgresStore {
     fn enqueue(&self, session: SessionId, entry: QueueEntry) -> BoxFuture<'_, Result<SessionId, StoreError>> {
-        self.run(move |shared| async move {
+        self.run_hinting(move |shared| async move {
             check_queue_entry(&entry)?;
             entries::enqueue(&shared, session, entry).await
         })
@@ -48,8 +49,16 @@ impl Queue for PostgresStore {
         self.run(move |shared| async move { take::take(&shared, request).await })
     }
 
+    fn wait_for_hint(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.receive_hint())
+    }
+
     fn release(&self, taken: TakenSession, rest: QueueRest) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.run(move |shared| async move { take::release(&shared, taken, ReleasedRow::new(rest)).await })
+        let row = ReleasedRow::new(rest);
+        if row.state == QueueState::Ready && !row.is_done {
+            return self.run_hinting(move |shared| async move { take::release(&shared, taken, row).await });
+        }
+        self.run(move |shared| async move { take::release(&shared, taken, row).await })
     }
 
     fn deliver(
@@ -59,7 +68,7 @@ impl Queue for PostgresStore {
         item: InboxItem,
     ) -> BoxFuture<'_, Result<bool, StoreError>> {
         let once = once.to_owned();
-        self.run(move |shared| async move {
+        self.run_hinting(move |shared| async move {
             check_queue_word("word", &once)?;
             entries::deliver(&shared, session, once, item).await
         })
@@ -73,8 +82,12 @@ impl Queue for PostgresStore {
         self.shared().server.options.lease / 3
     }
 
+    fn dequeue(&self, session: SessionId) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.run(move |shared| async move { entries::dequeue(&shared, session).await })
+    }
+
     fn retry(&self, session: SessionId) -> BoxFuture<'_, Result<bool, StoreError>> {
-        self.run(move |shared| async move { entries::retry(&shared, session).await })
+        self.run_hinting(move |shared| async move { entries::retry(&shared, session).await })
     }
 
     fn next_due(&self, agents: Vec<String>) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {

@@ -21,7 +21,7 @@ use crate::time::now;
 pub(super) async fn take(shared: &SharedStore, request: TakeRequest) -> Result<Vec<TakenSession>, Failure> {
     shared.check_writable()?;
     let sql = "SELECT r_id, r_fence, r_claim, r_head, r_chain, r_generation, r_session, r_attempts, r_seen, r_agent, r_priority, r_due, r_tags, r_key
-        FROM {schema}.take_1($1, $2, $3, $4, $5)";
+        FROM {schema}.take_2($1, $2, $3, $4, $5)";
     let limit = i64::try_from(request.limit).unwrap_or(i64::MAX);
     let mut attempts = Attempts::within(shared.server.options.deadline);
     loop {

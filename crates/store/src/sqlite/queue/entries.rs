@@ -112,6 +112,15 @@ pub(super) fn retry(connection: &Connection, session: SessionId) -> Result<bool,
     Ok(connection.prepare_cached(sql)?.execute(params![number, now().unix_micros()])? > 0)
 }
 
+/// Takes a session out of the queue, unless a worker holds it. Returns whether it was taken out.
+pub(super) fn dequeue(connection: &Connection, session: SessionId) -> Result<bool, Failure> {
+    let Some(number) = number_of(connection, &session.to_string())? else {
+        return Err(StoreError::NotFound { session }.into());
+    };
+    let sql = "DELETE FROM queue WHERE session = ?1 AND state <> 'held'";
+    Ok(connection.prepare_cached(sql)?.execute([number])? > 0)
+}
+
 /// Deletes the reason of a failure, which may repeat what a session said.
 pub(in crate::sqlite) fn forget_reason(connection: &Connection, number: i64) -> Result<(), Failure> {
     execute(connection, "UPDATE queue SET reason = NULL WHERE session = ?1", [number])

@@ -133,6 +133,10 @@ impl Queue for SqliteStore {
         RECOVERY
     }
 
+    fn dequeue(&self, session: SessionId) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(self.write_with(session, 0, move |connection| entries::dequeue(connection, session)))
+    }
+
     fn retry(&self, session: SessionId) -> BoxFuture<'_, Result<bool, StoreError>> {
         Box::pin(self.write_with(session, 0, move |connection| entries::retry(connection, session)))
     }

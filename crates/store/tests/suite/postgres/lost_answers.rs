@@ -16,7 +16,7 @@ use super::support::{Temporary, options};
 use crate::sqlite::support::{Writer, notes, read};
 
 /// Calls whose answers are lost.
-const CALLS: [&str; 4] = ["append_1(", "append_queued_1(", "take_1(", "release_1("];
+const CALLS: [&str; 4] = ["append_1(", "append_queued_1(", "take_2(", "release_1("];
 
 /// Cuts connections whose next answer is that of such a call, after the server has sent it.
 #[derive(Default)]

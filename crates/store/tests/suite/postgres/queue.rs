@@ -37,6 +37,53 @@ fn append(store: &PostgresStore, claim: &SessionClaim) -> Result<Position, Store
     block_on(store.append(claim.session, Position::new(1), claim.fence, sample::notes(["on"])))
 }
 
+/// Nothing here waits for a look at the queue.
+#[test]
+fn hints_come_from_other_programs_after_each_change() {
+    let Some(store) = Temporary::new() else { return };
+    let other = store.reopen();
+    // The first one says that the store listens now.
+    block_on(store.wait_for_hint());
+    enqueue(&other, 1);
+    block_on(store.wait_for_hint());
+    let mut taken = take(&store, 2);
+    assert_eq!(taken.len(), 1);
+    let session = taken[0].claim.session;
+    block_on(Queue::release(&*store, taken.remove(0), QueueRest::Wait { until: None })).unwrap();
+    block_on(other.send(session, sample::item("hello"))).unwrap();
+    block_on(store.wait_for_hint());
+    assert_eq!(take(&store, 2).len(), 1);
+
+    // A session that is enqueued with its first batch can be taken once its creator has released it, and a store that is closed right then has sent its hint.
+    let claim = block_on(other.claim(sample::session(2), Owner::new("creator"), ClaimMode::IfFree)).unwrap();
+    let created = sample::created(claim.session);
+    let mut batch = Batch::at(created.created_at).with(created);
+    batch.enqueue(QueueEntry::new("tailor"));
+    block_on(other.append(claim.session, Position::START, claim.fence, batch)).unwrap();
+    block_on(Store::release(&other, claim)).unwrap();
+    drop(other);
+    block_on(store.wait_for_hint());
+    assert_eq!(take(&store, 2).len(), 1);
+}
+
+/// The files of a session are where it was driven last.
+#[test]
+fn another_machine_takes_a_session_only_after_a_while() {
+    let Some(store) = Temporary::new() else { return };
+    enqueue(&store, 1);
+    let taken = take(&store, 1).remove(0);
+    let other = store.reopen();
+    block_on(other.claim(sample::session(2), Owner::new("person"), ClaimMode::IfFree)).unwrap();
+    store.sql("UPDATE {schema}.workers SET host = 'elsewhere' WHERE id <> (SELECT worker FROM {schema}.sessions s JOIN {schema}.queue q ON q.session = s.id)");
+    block_on(Queue::release(&*store, taken, QueueRest::Ready)).unwrap();
+    // Not a matter of time: it is due in the future for the others.
+    store.sql("UPDATE {schema}.queue SET due = now() + interval '1 hour'");
+    assert!(take(&other, 1).is_empty());
+    store.sql("UPDATE {schema}.queue SET due = now() - interval '3 seconds'");
+    assert_eq!(take(&other, 1).len(), 1);
+    assert_eq!(store.sql("SELECT host FROM {schema}.queue"), "elsewhere");
+}
+
 /// Takes two sessions, and holds them until it is killed.
 #[test]
 fn a_child_takes_until_it_is_killed() {

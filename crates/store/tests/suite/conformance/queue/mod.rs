@@ -45,6 +45,7 @@ macro_rules! queue_properties {
             a_session_that_is_done_leaves_the_queue
             attempts_are_counted_until_one_succeeds
             a_session_that_failed_stays_until_it_is_retried
+            a_session_is_taken_out_unless_it_is_held
             a_stale_claim_releases_nothing
             an_item_wakes_a_session_that_waits
             an_item_that_came_meanwhile_makes_a_released_session_ready

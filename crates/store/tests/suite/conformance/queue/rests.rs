@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use backstitch_core::journal::QueueEntry;
 use backstitch_core::ports::{ClaimMode, Queue, QueueRest, QueueState, Store, StoreError, TakenSession};
 use backstitch_testkit::{block_on, sample};
 
@@ -37,6 +38,8 @@ pub(crate) fn attempts_are_counted_until_one_succeeds(store: &dyn Store, queue: 
     assert_eq!((found.attempts, found.reason.as_deref()), (3, Some("failure 2\u{fffd}")));
     let taken = take_one(queue);
     release(queue, taken, QueueRest::Ready);
+    let taken = take_one(queue);
+    release(queue, taken, QueueRest::Later { after: Duration::ZERO });
     let taken = take_one(queue);
     assert_eq!(taken.attempts, 3);
     release(queue, taken, QueueRest::Wait { until: None });
@@ -75,6 +78,22 @@ pub(crate) fn a_session_that_failed_stays_until_it_is_retried(store: &dyn Store,
     let taken = take_one(queue);
     assert_eq!((taken.attempts, taken.claim.session), (0, session));
     assert_fails!(block_on(queue.retry(sample::session(9))), StoreError::NotFound { .. });
+}
+
+/// What no worker holds can be taken out, whatever it waits for. Its key stays used, and it can be enqueued again.
+pub(crate) fn a_session_is_taken_out_unless_it_is_held(store: &dyn Store, queue: &dyn Queue) {
+    let session = enqueued(store, 1, QueueEntry { due: Some(future(1)), ..entry().with_key("k") });
+    let dequeue = || block_on(queue.dequeue(session)).expect("it exists");
+    assert_eq!([dequeue(), dequeue()], [true, false]);
+    assert!(listed(queue).is_empty());
+    assert_eq!(block_on(queue.keyed("k")).expect("keys can be read"), Some(session));
+    block_on(queue.enqueue(session, entry())).expect("it exists");
+    let taken = take_one(queue);
+    assert!(!dequeue(), "a worker holds it");
+    assert_eq!(state_of(queue, session), Some(QueueState::Held));
+    release(queue, taken, QueueRest::Fail { reason: "no model".to_owned() });
+    assert!(dequeue());
+    assert_fails!(block_on(queue.dequeue(sample::session(9))), StoreError::NotFound { .. });
 }
 
 /// A worker whose session was taken over cannot put it back. Once the other holder has released it, it is ready again.
