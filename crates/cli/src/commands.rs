@@ -151,9 +151,9 @@ pub(crate) enum Command {
         after_help = "Examples:\n  backstitch worker --concurrency 8\n  backstitch worker --agent fixer --store postgres://backstitch@db/backstitch"
     )]
     Worker(queue::worker::WorkerCommand),
-    /// Show the sessions that wait for workers, and limit them by their tags.
+    /// Show the sessions that wait for workers, take them out, and limit them by their tags.
     #[command(
-        after_help = "Examples:\n  backstitch queue --state failed\n  backstitch queue retry 4f2a\n  backstitch queue limit team=a 2"
+        after_help = "Examples:\n  backstitch queue --state failed\n  backstitch queue retry 4f2a\n  backstitch queue remove 4f2a\n  backstitch queue limit team=a 2"
     )]
     Queue(queue::list::QueueCommand),
     /// Let workers start sessions at the times of a cron expression.

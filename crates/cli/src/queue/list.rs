@@ -1,4 +1,4 @@
-//! `queue`: shows the sessions that wait for workers, and changes their limits.
+//! `queue`: shows the sessions that wait for workers, takes them out, and changes their limits.
 
 use std::process::ExitCode;
 
@@ -32,6 +32,12 @@ pub(crate) struct QueueCommand {
 enum QueueChange {
     /// Let workers try a session again that they gave up.
     Retry {
+        /// Session id, or at least 4 characters of its beginning or end.
+        session: String,
+    },
+    /// Take a session out of the queue that no worker drives. It stays in the store.
+    #[command(after_help = "Example:\n  backstitch queue remove 4f2a")]
+    Remove {
         /// Session id, or at least 4 characters of its beginning or end.
         session: String,
     },
@@ -72,6 +78,7 @@ impl QueueCommand {
     pub(crate) async fn run(self, common: &Common) -> anyhow::Result<ExitCode> {
         match self.change {
             Some(QueueChange::Retry { session }) => retry(common, &session).await,
+            Some(QueueChange::Remove { session }) => remove(common, &session).await,
             Some(QueueChange::Limit { tag: (key, value), most }) => {
                 limit(common, &format!("{key}={value}"), most).await
             }
@@ -154,6 +161,26 @@ async fn retry(common: &Common, session: &str) -> anyhow::Result<ExitCode> {
     }
     let line = format!("session {} waits for a worker", short(session));
     Ok(Report::new(&json!({"v": 1, "session": session, "retried": true})).line(line).print(common))
+}
+
+async fn remove(common: &Common, session: &str) -> anyhow::Result<ExitCode> {
+    let (place, session) = OpenStore::with_session(common, Some(session)).await?;
+    let queue = place.runtime.queue()?;
+    if !queue.dequeue(session).await? {
+        let query = QueueQuery { session: Some(session), limit: 1, ..QueueQuery::default() };
+        let is_held = !queue.queued(query).await?.sessions.is_empty();
+        let (reason, hint) = match is_held {
+            true => ("is driven by a worker", common.hint(format_args!("cancel {}", short(session)))),
+            false => ("is not in the queue", common.hint("queue")),
+        };
+        let message = format!("session {} {reason}", short(session));
+        let hint = format!("`{hint}` {}", if is_held { "ends what it does" } else { "lists what is" });
+        return Err(CommandError::new(ErrorCode::DecisionRefused, message).with_hint(hint).into());
+    }
+    let again = common.hint(format_args!("enqueue --session {}", short(session)));
+    let lines =
+        [format!("session {} is taken out of the queue", short(session)), format!("`{again}` adds it again")];
+    Ok(Report::new(&json!({"v": 1, "session": session, "removed": true})).lines(lines).print(common))
 }
 
 async fn limit(common: &Common, tag: &str, most: Option<u32>) -> anyhow::Result<ExitCode> {

@@ -46,6 +46,9 @@ pub(crate) struct AddSchedule {
     /// Tag of its sessions. Repeatable.
     #[arg(long, value_name = "KEY=VALUE", value_parser = tag)]
     tag: Vec<(String, String)>,
+    /// Also start a session while the last one of the schedule has not ended. By default that time is left out.
+    #[arg(long)]
+    overlap: bool,
     #[command(flatten)]
     agent: AgentFlags,
 }
@@ -77,6 +80,7 @@ impl AddSchedule {
         let options = ScheduleOptions {
             priority: self.priority,
             tags: self.tag.into_iter().collect(),
+            overlaps: self.overlap,
             ..ScheduleOptions::new(self.name, self.cron)
         };
         let added = place.runtime.add_schedule(&built.agent, &built.mission(&text)?, options).await?;

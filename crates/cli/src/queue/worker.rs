@@ -123,6 +123,10 @@ fn print(common: &Common, event: &WorkerEvent) {
             json!({"event": "gave_up", "session": session, "error": error}),
             format!("{}: failed, and left alone: {error}", short(session)),
         ),
+        WorkerEvent::Busy { session, error } => (
+            json!({"event": "busy", "session": session, "error": error}),
+            format!("{}: cannot be driven now, and is tried again: {error}", short(session)),
+        ),
         WorkerEvent::Lost { session } => (
             json!({"event": "lost", "session": session}),
             format!("{}: another worker has it now", short(session)),
@@ -138,6 +142,10 @@ fn print(common: &Common, event: &WorkerEvent) {
         WorkerEvent::Scheduled { schedule, session } => (
             json!({"event": "scheduled", "schedule": schedule, "session": session}),
             format!("{}: started by the schedule {schedule}", short(session)),
+        ),
+        WorkerEvent::ScheduleSkipped { schedule, session } => (
+            json!({"event": "schedule_skipped", "schedule": schedule, "session": session}),
+            format!("the schedule {schedule} left out a time, because {} has not ended", short(session)),
         ),
         WorkerEvent::ScheduleFailed { schedule, error } => (
             json!({"event": "schedule_failed", "schedule": schedule, "error": error}),

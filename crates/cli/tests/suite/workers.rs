@@ -177,6 +177,43 @@ fn an_approval_wakes_a_session_that_waits_without_a_worker() {
 }
 
 #[test]
+fn a_session_whose_directory_is_in_use_is_reported_once_and_driven_later() {
+    let stage = Stage::new();
+    let wait = shell("touch begun; while [ ! -e ../../end ]; do sleep 0.05; done");
+    let model = scripted(&stage, &json!([{"calls": [wait]}, {"text": "Done."}]));
+    let first = enqueue(&stage, &model, "work/1", &["--priority", "1"]);
+    let running = worker(&stage, "events", &["--concurrency", "2"]);
+    wait_until("the call", || stage.path("work/1/begun").exists());
+    let second = enqueue(&stage, &model, "work/1", &[]);
+    let of = |session: &str, event: &str| {
+        let all = events(&stage, "events");
+        all.iter().filter(|one| one["session"] == session && one["event"] == event).count()
+    };
+    wait_until("the refusal", || of(&second, "busy") > 0);
+    wait_until("the pause", || queue(&stage).get(&second).is_some_and(|one| one["state"] == "waiting"));
+    assert_eq!((of(&second, "taken"), of(&first, "taken")), (0, 1));
+    assert!(stage.run(&["queue", "remove", &first]).failed().contains("is driven by a worker"));
+    stage.write("end", "");
+    wait_until("the answers", || outcomes(&stage) == ["completed", "completed"]);
+    signal(&running, "TERM");
+    assert_eq!(ended(running).code, Some(0));
+    assert_eq!((of(&second, "taken"), of(&second, "busy")), (1, 1));
+}
+
+#[test]
+fn a_session_that_waits_is_taken_out_of_the_queue() {
+    let stage = Stage::new();
+    let model = scripted(&stage, &json!([{"text": "Done."}]));
+    let session = enqueue(&stage, &model, "work/1", &["--at", "1h"]);
+    let removed = stage.json(&["queue", "remove", &session]);
+    assert_eq!((&removed["session"], &removed["removed"]), (&json!(session), &json!(true)));
+    assert!(queue(&stage).is_empty());
+    assert!(stage.run(&["queue", "remove", &session]).failed().contains("is not in the queue"));
+    stage.run(&["resume", &session, "--quiet"]).worked_quietly();
+    assert_eq!(outcomes(&stage), ["completed"]);
+}
+
+#[test]
 fn what_workers_give_up_is_listed_with_its_reason_and_can_be_tried_again() {
     let stage = Stage::new();
     let model = scripted(&stage, &json!([]));

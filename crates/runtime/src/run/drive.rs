@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use backstitch_core::code::ErrorCode;
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{InboxItem, PauseReason, SessionPaused, StopReason};
+use backstitch_core::journal::{InboxItem, PauseReason, SessionPaused, StopReason, Wait};
 use backstitch_core::object::INLINE_LIMIT;
 use backstitch_core::ports::Store;
 use backstitch_core::session::BoxError;
@@ -26,9 +26,6 @@ use crate::live::{find_view, open_waits};
 use crate::outcome::DriveOutcome;
 use crate::report::{SentItem, Version};
 use crate::runtime::{Runtime, SessionOptions};
-
-/// Most characters of the name of a signal.
-const LONGEST_NAME: usize = 200;
 
 /// Why driving a session ended, and what has to happen before it is worth driving it again.
 ///
@@ -100,6 +97,16 @@ impl Runtime {
     /// Like [`drive`](Self::drive), with options: a claim that the caller holds, or whether to take over the session from a process
     /// that does not know yet that it lost its work.
     pub async fn drive_with(&self, session: SessionId, options: SessionOptions) -> Result<Rest> {
+        self.drive_announced(session, options, || {}).await
+    }
+
+    /// Does the same, and calls a function once the session is open and there is something to drive.
+    pub(crate) async fn drive_announced(
+        &self,
+        session: SessionId,
+        options: SessionOptions,
+        announce: impl FnOnce() + Send,
+    ) -> Result<Rest> {
         let view = self.view(session).await?;
         let (agent, resume) = self.agent_of(&view).await?;
         let paused = pauses_of_person(&view).next().cloned();
@@ -112,7 +119,10 @@ impl Runtime {
         }
         let begin = Begin::Resume(resume);
         let ended = match self.run(&agent, Target::Known(session, options), begin).await {
-            Ok(run) => run.outcome().await,
+            Ok(run) => {
+                announce();
+                run.outcome().await
+            }
             Err(error) => Err(error),
         };
         self.rest_after(session, ended).await
@@ -128,10 +138,8 @@ impl Runtime {
     /// sub-agent waits for it now, the sub-agent receives it.
     pub async fn signal(&self, session: SessionId, name: &str, value: Value) -> Result<SentItem> {
         let refuse = |reason: String| Err(RuntimeError::InvalidSignal { reason });
-        if name.is_empty() || name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control) {
-            return refuse(format!(
-                "its name needs 1 to {LONGEST_NAME} characters, without control characters"
-            ));
+        if let Err(error) = Wait::check_signal_name(name) {
+            return refuse(error.to_string());
         }
         if value.to_string().len() > INLINE_LIMIT {
             return refuse(format!("its value has more than {INLINE_LIMIT} bytes; send a reference to it"));

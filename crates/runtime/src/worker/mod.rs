@@ -9,10 +9,11 @@
 //! once. Workers also start the sessions of [schedules](crate::ScheduleOptions).
 
 mod enqueue;
+mod event;
 mod schedule;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use backstitch_core::code::ErrorCode;
@@ -24,6 +25,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use enqueue::{EnqueueOptions, EnqueuedSession};
+pub use event::WorkerEvent;
 pub use schedule::{ScheduleList, ScheduleOptions, ScheduledSession};
 
 use crate::agent::Backoff;
@@ -35,8 +37,15 @@ use crate::runtime::{Runtime, SessionOptions};
 /// Interval at which agents and schedules are read again.
 const LOOK_AROUND: Duration = Duration::from_secs(5);
 
-/// Time after which a session is tried again whose directory or claim another process has.
-const BUSY: Duration = Duration::from_secs(2);
+/// Times after which a session is tried again whose directory or claim another process has.
+const BUSY: Backoff =
+    Backoff { retries: u32::MAX, first: Duration::from_secs(2), longest: Duration::from_secs(30) };
+
+/// The most sessions of which it is known that something that they need is in use.
+const MOST_BUSY: usize = 1_000;
+
+/// Time after which a session is tried again whose agent is not known, though others of the same name are.
+const UNKNOWN: Duration = Duration::from_secs(10);
 
 /// How often a release is tried that the store did not accept, after the worker was stopped. Before that it is tried until the store
 /// accepts it, since no other worker takes the session as long as this one lives.
@@ -62,78 +71,6 @@ impl Default for WorkerOptions {
             Backoff { retries: 5, first: Duration::from_secs(5), longest: Duration::from_secs(300) };
         Self { concurrency: 4, poll: Duration::from_secs(1), retries, grace: Duration::from_secs(30) }
     }
-}
-
-/// What a worker does, for its log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum WorkerEvent {
-    /// A session was taken.
-    Taken {
-        /// The session.
-        session: SessionId,
-        /// Its agent.
-        agent: String,
-        /// How many attempts failed before.
-        attempts: u32,
-    },
-    /// A session was given back, because it waits or has ended.
-    Rested {
-        /// The session.
-        session: SessionId,
-        /// Why.
-        rest: Rest,
-    },
-    /// An error stopped a session, and it is tried again.
-    Retried {
-        /// The session.
-        session: SessionId,
-        /// The error.
-        error: String,
-        /// Time until the next attempt.
-        after: Duration,
-    },
-    /// An error stopped a session, and it left the queue as failed.
-    GaveUp {
-        /// The session.
-        session: SessionId,
-        /// The error.
-        error: String,
-    },
-    /// Another worker has a session now.
-    Lost {
-        /// The session.
-        session: SessionId,
-    },
-    /// Sessions of an agent wait that this worker does not know. They are left alone.
-    UnknownAgent {
-        /// The agent.
-        agent: String,
-    },
-    /// Sessions of workers that have ended are ready again.
-    Recovered {
-        /// Their number.
-        sessions: u64,
-    },
-    /// A session of a schedule was enqueued.
-    Scheduled {
-        /// The schedule.
-        schedule: String,
-        /// The session.
-        session: SessionId,
-    },
-    /// A schedule could not be applied. It is tried again.
-    ScheduleFailed {
-        /// The schedule.
-        schedule: String,
-        /// The error.
-        error: String,
-    },
-    /// The queue cannot be used now. It is tried again.
-    QueueFailed {
-        /// The error.
-        error: String,
-    },
 }
 
 /// Drives the sessions of a queue.
@@ -175,6 +112,8 @@ pub struct Worker {
     unknown: Arc<Mutex<BTreeSet<String>>>,
     /// Why schedules could not be applied, each reason reported once.
     refused: Arc<Mutex<BTreeMap<String, String>>>,
+    /// How often in a row sessions could not be driven because something is in use.
+    busy: Arc<Mutex<BTreeMap<SessionId, u32>>>,
 }
 
 impl Worker {
@@ -186,6 +125,7 @@ impl Worker {
             report: Arc::new(|_| {}),
             unknown: Arc::default(),
             refused: Arc::default(),
+            busy: Arc::default(),
         }
     }
 
@@ -225,15 +165,11 @@ impl Worker {
                     self.apply_schedules(&*queue).await?;
                 }
                 let free = self.options.concurrency.max(1).saturating_sub(running.len());
-                let known: Vec<String> = {
-                    let unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
-                    names.iter().filter(|name| !unknown.contains(*name)).cloned().collect()
-                };
-                if free == 0 || known.is_empty() {
+                if free == 0 || names.is_empty() {
                     return Ok(Vec::new());
                 }
-                let owner = self.runtime.owner().clone();
-                queue.take(TakeRequest { owner, agents: known, limit: free }).await
+                let (owner, agents) = (self.runtime.owner().clone(), names.iter().cloned().collect());
+                queue.take(TakeRequest { owner, agents, limit: free }).await
             };
             match round.await {
                 Ok(taken) => {
@@ -254,6 +190,10 @@ impl Worker {
                 () = stop.cancelled() => {}
                 () = self.runtime.registry.stop.cancelled() => {}
                 Some(_) = running.join_next() => {}
+                // A hint makes it faster; without any, the queue is read as often as the options say.
+                () = queue.wait_for_hint(), if running.len() < self.options.concurrency.max(1) => {
+                    looked = looked.filter(|at| at.elapsed() < self.options.poll);
+                }
                 () = tokio::time::sleep(pause.mul_f64(0.5 + jitter())) => {}
             }
         }
@@ -302,12 +242,15 @@ impl Worker {
     /// Drives a session that was taken, and gives it back.
     async fn work(&self, queue: &dyn Queue, taken: TakenSession) {
         let (session, agent, attempts) = (taken.claim.session, taken.entry.agent.clone(), taken.attempts);
-        self.report(WorkerEvent::Taken { session, agent: agent.clone(), attempts });
         let rest = if attempts > self.options.retries.retries {
             self.give_up(session, format!("{attempts} attempts ended together with their workers"))
         } else {
             let options = SessionOptions { claim: Some(taken.claim.clone()), ..SessionOptions::default() };
-            match self.runtime.drive_with(session, options).await {
+            let announce = || {
+                self.busy().remove(&session);
+                self.report(WorkerEvent::Taken { session, agent: agent.clone(), attempts });
+            };
+            match self.runtime.drive_announced(session, options, announce).await {
                 Ok(rest) => {
                     if let (Rest::Until { at }, Some(due)) = (&rest, taken.entry.due)
                         && *at <= due
@@ -319,10 +262,7 @@ impl Worker {
                     self.report(WorkerEvent::Rested { session, rest });
                     queued
                 }
-                Err(error) => match self.after_error(session, &agent, attempts, &error) {
-                    Some(rest) => rest,
-                    None => return self.report(WorkerEvent::Lost { session }),
-                },
+                Err(error) => self.after_error(session, &agent, attempts, &error),
             }
         };
         self.release(queue, taken, rest).await;
@@ -337,25 +277,24 @@ impl Worker {
         }
     }
 
-    /// Returns what happens to a session that an error stopped. `None` if this worker has lost it.
-    fn after_error(
-        &self,
-        session: SessionId,
-        agent: &str,
-        attempts: u32,
-        error: &RuntimeError,
-    ) -> Option<QueueRest> {
+    /// Returns what happens to a session that an error stopped.
+    fn after_error(&self, session: SessionId, agent: &str, attempts: u32, error: &RuntimeError) -> QueueRest {
         let text = error.to_string();
-        Some(match error.code() {
-            ErrorCode::ClaimLost => return None,
+        match error.code() {
+            // If another worker has it, the store refuses the release. It has not if only the lease was over for a moment.
+            ErrorCode::ClaimLost => QueueRest::Later { after: self.options.poll },
             ErrorCode::Shutdown => QueueRest::Ready,
+            // Others of the same name may be known, so the name is not left out.
             ErrorCode::UnknownAgent => {
                 self.note_unknown(agent);
-                QueueRest::Ready
+                QueueRest::Later { after: UNKNOWN.mul_f64(0.5 + jitter()) }
             }
             ErrorCode::SessionHeld | ErrorCode::WorkspaceHeld | ErrorCode::GuardBusy => {
-                let after = BUSY.mul_f64(0.5 + jitter());
-                QueueRest::Wait { until: Some(self.runtime.clock().now().saturating_add(after)) }
+                let before = self.note_busy(session);
+                if before == 0 {
+                    self.report(WorkerEvent::Busy { session, error: text });
+                }
+                QueueRest::Later { after: BUSY.wait(before, None, jitter()) }
             }
             // A person has to look at it.
             ErrorCode::Poisoned => QueueRest::Wait { until: None },
@@ -367,7 +306,23 @@ impl Worker {
                 self.report(WorkerEvent::Retried { session, error: text.clone(), after });
                 QueueRest::Retry { after, reason: text }
             }
-        })
+        }
+    }
+
+    fn busy(&self) -> MutexGuard<'_, BTreeMap<SessionId, u32>> {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts that a session could not be driven, and returns how often that was so before.
+    fn note_busy(&self, session: SessionId) -> u32 {
+        let mut busy = self.busy();
+        // Those that other workers have driven since are not heard of again.
+        if busy.len() >= MOST_BUSY {
+            busy.clear();
+        }
+        let count = busy.entry(session).or_default();
+        *count = count.saturating_add(1);
+        *count - 1
     }
 
     fn give_up(&self, session: SessionId, reason: String) -> QueueRest {

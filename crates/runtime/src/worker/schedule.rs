@@ -2,7 +2,8 @@
 //!
 //! A schedule is stored in the queue with its next time. The first worker that sees that the time has come enqueues a session under a
 //! key made of name and time, so that several workers start one session, and moves the schedule on. Times that passed while no worker
-//! ran are made up for by one session.
+//! ran are made up for by one session. A time at which the last session of the schedule has not ended is left out, unless its sessions
+//! may overlap.
 //!
 //! Times are in UTC, unless the expression names a time zone after its five fields, as in `0 6 * * 1-5 Europe/Berlin`.
 
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
 use backstitch_core::id::SessionId;
-use backstitch_core::ports::{Queue, Schedule, StoreError};
+use backstitch_core::ports::{Queue, QueueQuery, QueueState, Schedule, StoreError};
 use backstitch_core::time::Timestamp;
 use cronexpr::{Crontab, FallbackTimezoneOption, MakeTimestamp, ParseOptions};
 use schemars::JsonSchema;
@@ -46,12 +47,14 @@ pub struct ScheduleOptions {
     pub priority: i16,
     /// Labels of its sessions.
     pub tags: BTreeMap<String, String>,
+    /// Whether a session starts while the last one has not ended. Otherwise that time is left out.
+    pub overlaps: bool,
 }
 
 impl ScheduleOptions {
-    /// Creates options with the priority 0 and without labels.
+    /// Creates options with the priority 0 and without labels, for sessions that do not overlap.
     pub fn new(name: impl Into<String>, cron: impl Into<String>) -> Self {
-        Self { name: name.into(), cron: cron.into(), priority: 0, tags: BTreeMap::new() }
+        Self { name: name.into(), cron: cron.into(), priority: 0, tags: BTreeMap::new(), overlaps: false }
     }
 }
 
@@ -75,6 +78,9 @@ pub struct ScheduledSession {
     /// The session that was started last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<SessionId>,
+    /// Whether its sessions may overlap.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub overlaps: bool,
 }
 
 /// All schedules of a store.
@@ -96,6 +102,8 @@ struct ScheduledRequest {
     #[serde(default, skip_serializing_if = "Value::is_null")]
     definition: Value,
     mission: String,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    overlaps: bool,
     #[serde(flatten)]
     options: EnqueueOptions,
 }
@@ -109,7 +117,7 @@ impl Runtime {
         options: ScheduleOptions,
     ) -> Result<ScheduledSession> {
         let refuse = |reason: String| Err(RuntimeError::InvalidSchedule { reason });
-        let ScheduleOptions { name, cron, priority, tags } = options;
+        let ScheduleOptions { name, cron, priority, tags, overlaps } = options;
         if name.is_empty() || name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control) {
             return refuse(format!(
                 "its name needs 1 to {LONGEST_NAME} characters, without control characters"
@@ -125,6 +133,7 @@ impl Runtime {
             agent: agent.definition.get("name").and_then(Value::as_str).unwrap_or(&agent.key).to_owned(),
             definition: agent.definition.clone(),
             mission: mission.to_owned(),
+            overlaps,
             options: EnqueueOptions { priority, tags, ..EnqueueOptions::default() },
         };
         let request = match serde_json::to_value(request) {
@@ -161,9 +170,9 @@ impl Runtime {
 
 impl ScheduledSession {
     fn of(schedule: Schedule) -> Result<Self> {
-        let ScheduledRequest { agent, mission, .. } = request_of(&schedule)?;
+        let ScheduledRequest { agent, mission, overlaps, .. } = request_of(&schedule)?;
         let Schedule { name, cron, next, last, .. } = schedule;
-        Ok(Self { v: Version, name, cron, agent, mission, next, last })
+        Ok(Self { v: Version, name, cron, agent, mission, next, last, overlaps })
     }
 }
 
@@ -172,16 +181,22 @@ impl Worker {
     pub(super) async fn apply_schedules(&self, queue: &dyn Queue) -> Result<(), StoreError> {
         let now = self.runtime.clock().now();
         for schedule in queue.schedules().await?.into_iter().filter(|schedule| schedule.next <= now) {
-            let applied = match self.runtime.start_scheduled(&schedule).await {
-                Ok(Some(session)) => next_time(&schedule.cron, now).map(|next| Some((session, next))),
-                Ok(None) => Ok(None),
-                Err(error) => Err(error),
+            let open = open_session(queue, &schedule).await?;
+            let started = match open {
+                Some(session) => Ok(Some(session)),
+                None => self.runtime.start_scheduled(&schedule).await,
             };
-            let schedule = schedule.clone();
+            let applied = started.and_then(|session| {
+                session.map(|session| next_time(&schedule.cron, now).map(|next| (session, next))).transpose()
+            });
             match applied {
                 Ok(Some((session, next))) => {
                     if queue.advance_schedule(&schedule.name, schedule.next, next, session).await? {
-                        self.report(WorkerEvent::Scheduled { schedule: schedule.name, session });
+                        let schedule = schedule.name;
+                        self.report(match open {
+                            Some(session) => WorkerEvent::ScheduleSkipped { schedule, session },
+                            None => WorkerEvent::Scheduled { schedule, session },
+                        });
                     }
                 }
                 Ok(None) => {
@@ -205,6 +220,17 @@ impl Worker {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         refused.insert(schedule.to_owned(), error.to_owned()).is_none_or(|before| before != error)
     }
+}
+
+/// Returns the last session of a schedule, if it has not ended and another one may not start before. One that workers gave up has.
+async fn open_session(queue: &dyn Queue, schedule: &Schedule) -> Result<Option<SessionId>, StoreError> {
+    let (Some(last), false) = (schedule.last, request_of(schedule).is_ok_and(|request| request.overlaps))
+    else {
+        return Ok(None);
+    };
+    let query = QueueQuery { session: Some(last), limit: 1, ..QueueQuery::default() };
+    let found = queue.queued(query).await?.sessions;
+    Ok(found.iter().any(|one| one.state != QueueState::Failed).then_some(last))
 }
 
 fn request_of(schedule: &Schedule) -> Result<ScheduledRequest> {

@@ -21,7 +21,8 @@ async fn harness(
     tools: Vec<Tool>,
     workspace: Option<Arc<dyn Workspace>>,
 ) -> Harness {
-    Harness::with(store.clone(), Arc::new(SystemClock::new()), Resources::default(), tools, workspace, |_| {}).await
+    Harness::with(store.clone(), Arc::new(SystemClock::new()), Resources::default(), tools, workspace, |_| {})
+        .await
 }
 
 /// A tool that acts outside, and how often it did.

@@ -4,15 +4,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use backstitch_core::id::SessionId;
 use backstitch_core::journal::{PauseReason, StopReason};
 use backstitch_core::message::PolicyName;
-use backstitch_core::ports::{PolicyAnswer, QueueQuery, QueueState};
+use backstitch_core::ports::{BoxFuture, PolicyAnswer, QueueQuery, QueueState};
 use backstitch_core::session::BoxError;
-use backstitch_core::tool::{Tool, ToolResult};
+use backstitch_core::tool::{Tool, ToolContext, ToolResult, Wait};
 use backstitch_providers::ScriptedPolicy;
 use backstitch_runtime::{
-    Agent, AgentRegistry, Backoff, EnqueueOptions, FunctionPolicy, Rest, Runtime, ScheduleOptions, Worker,
-    WorkerEvent, WorkerOptions,
+    Agent, AgentRegistry, AgentSource, Backoff, EnqueueOptions, FunctionPolicy, Rest, Runtime,
+    ScheduleOptions, Worker, WorkerEvent, WorkerOptions,
 };
 use backstitch_store::MemoryStore;
 use tokio_util::sync::CancellationToken;
@@ -40,9 +41,17 @@ async fn work_until(
     runtime: &Runtime,
     is_last: impl Fn(&WorkerEvent) -> bool + Send + Sync + 'static,
 ) -> Vec<WorkerEvent> {
+    work_with(runtime, quick(), is_last).await
+}
+
+async fn work_with(
+    runtime: &Runtime,
+    options: WorkerOptions,
+    is_last: impl Fn(&WorkerEvent) -> bool + Send + Sync + 'static,
+) -> Vec<WorkerEvent> {
     let (stop, events) = (CancellationToken::new(), Arc::new(Mutex::new(Vec::new())));
     let (reached, kept) = (stop.clone(), events.clone());
-    let worker = Worker::new(runtime.clone()).with_options(quick()).with_report(move |event| {
+    let worker = Worker::new(runtime.clone()).with_options(options).with_report(move |event| {
         if is_last(&event) {
             reached.cancel();
         }
@@ -180,6 +189,94 @@ async fn unknown_agents_are_reported_once_and_left_alone() {
     let unknown = events.iter().filter(|event| matches!(event, WorkerEvent::UnknownAgent { .. })).count();
     assert_eq!(unknown, 1, "{events:?}");
     assert_eq!(in_state(&runtime, QueueState::Ready).await, 2);
+}
+
+/// Knows one agent, but not for one session of its name.
+struct Choosy {
+    agent: Agent,
+    unknown: SessionId,
+}
+
+impl AgentSource for Choosy {
+    fn names(&self) -> Option<Vec<String>> {
+        None
+    }
+
+    fn agent<'a>(&'a self, _: &'a str, session: SessionId) -> BoxFuture<'a, Result<Option<Agent>, BoxError>> {
+        Box::pin(async move { Ok((session != self.unknown).then(|| self.agent.clone())) })
+    }
+
+    fn defined<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a serde_json::Value,
+    ) -> BoxFuture<'a, Result<Option<Agent>, BoxError>> {
+        Box::pin(async { Ok(None) })
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_is_not_known_does_not_block_others_of_its_name() {
+    let agent = answering("tailor");
+    let runtime = runtime([]);
+    let first = EnqueueOptions { priority: 1, ..EnqueueOptions::default() };
+    let unknown = runtime.enqueue(&agent, "Mend.", first).await.unwrap().session;
+    let session = runtime.enqueue(&agent, "Mend.", EnqueueOptions::default()).await.unwrap().session;
+    let runtime = runtime.with_agents(Arc::new(Choosy { agent: agent.clone(), unknown }));
+    let options = WorkerOptions { concurrency: 1, ..quick() };
+    let events = work_with(&runtime, options, |event| matches!(event, WorkerEvent::Rested { .. })).await;
+    assert_eq!(events[0], WorkerEvent::UnknownAgent { agent: "tailor".to_owned() });
+    assert_eq!(events.last(), Some(&WorkerEvent::Rested { session, rest: Rest::Finished }));
+    // Nothing was driven, so nothing else is reported about it.
+    assert!(
+        !events
+            .iter()
+            .any(|event| matches!(event, WorkerEvent::Taken { session, .. } if *session == unknown))
+    );
+    assert_eq!(in_state(&runtime, QueueState::Waiting).await, 1);
+    assert_eq!(runtime.queue().unwrap().dequeue(unknown).await.ok(), Some(true));
+}
+
+#[tokio::test]
+async fn a_schedule_leaves_out_times_at_which_its_last_session_has_not_ended() {
+    let order = Tool::builder("order", "Orders cloth.").unwrap().handler(
+        |context: ToolContext, _: NoArguments| async move {
+            context.wait("delivery", Wait::signal("delivered")).await?;
+            Ok(ToolResult::ok("it came"))
+        },
+    );
+    let script = "
+        [[reply]]
+        call = [{ name = 'order', arguments = {} }]
+        [[reply]]
+        text = 'Ordered.'
+    ";
+    let agent =
+        Agent::new("buyer").policy(ScriptedPolicy::from_toml(&script.repeat(3)).unwrap()).tools([order]);
+    let clock = Arc::new(backstitch_core::time::FixedClock::at("2026-05-04T12:00:30Z".parse().unwrap()));
+    let runtime = runtime([agent.clone()]).with_clock(clock.clone());
+    let options = ScheduleOptions::new("hourly", "0 * * * *");
+    assert!(!runtime.add_schedule(&agent, "Buy.", options.clone()).await.unwrap().overlaps);
+    let hour = Duration::from_secs(3600);
+    clock.advance(hour);
+    work_until(&runtime, |event| matches!(event, WorkerEvent::Rested { .. })).await;
+    let session = runtime.schedules().await.unwrap().schedules[0].last.unwrap();
+
+    clock.advance(hour);
+    let is_skipped = |event: &WorkerEvent| matches!(event, WorkerEvent::ScheduleSkipped { .. });
+    let events = work_until(&runtime, is_skipped).await;
+    assert!(events.contains(&WorkerEvent::ScheduleSkipped { schedule: "hourly".to_owned(), session }));
+    let listed = runtime.schedules().await.unwrap().schedules.remove(0);
+    assert_eq!((listed.last, listed.next), (Some(session), "2026-05-04T15:00:00Z".parse().unwrap()));
+    assert_eq!(runtime.store().sessions().await.unwrap().len(), 1);
+
+    // Unless they may overlap.
+    runtime.add_schedule(&agent, "Buy.", ScheduleOptions { overlaps: true, ..options }).await.unwrap();
+    for sessions in [2, 3] {
+        clock.advance(hour);
+        work_until(&runtime, |event| matches!(event, WorkerEvent::Scheduled { .. })).await;
+        assert_eq!(runtime.store().sessions().await.unwrap().len(), sessions);
+    }
 }
 
 #[tokio::test]

@@ -127,6 +127,7 @@ pub(super) const ROWS: &[Row] = &[
     of_session("signal", "signal {done} go", "sent"),
     general("enqueue", "enqueue Sew --model {model}", "waits for a worker"),
     of_session("queue retry", "queue retry {done}", "was not given up").exits_with(1).held(1, "was not given up"),
+    of_session("queue remove", "queue remove {done}", "is not in the queue").exits_with(1).held(1, "is not in the queue"),
     general("queue limit", "queue limit team=a 2", "at most 2"),
     general("schedule list", "schedule list", "there are no schedules"),
     general("schedule remove", "schedule remove nightly", "no schedule").exits_with(2).empty(2, "no schedule").held(2, "no schedule"),
