@@ -247,7 +247,7 @@ pub mod testing;
 pub mod tools;
 
 #[cfg(all(feature = "agent-file", feature = "store", feature = "workspace"))]
-pub use runtime::Runtime;
+pub use runtime::{Checkouts, Runtime};
 pub use schemars::JsonSchema;
 pub use tokio_util::sync::CancellationToken;
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use backstitch_core::code::ErrorCode;
 use backstitch_core::id::SessionId;
-use backstitch_core::ports::{BoxFuture, Policy, ProcessError};
+use backstitch_core::journal::WorkspaceRevision;
+use backstitch_core::ports::{BoxFuture, FenceToken, Policy, ProcessError};
 use backstitch_core::session::BoxError;
 use backstitch_core::view::JournalView;
 
@@ -26,10 +27,48 @@ pub trait Adapters: Send + Sync {
         files: SessionFiles,
     ) -> BoxFuture<'a, Result<OpenedWorkspace, BoxError>>;
 
+    /// Returns whether sessions that this process has claimed may work in checkouts.
+    fn has_checkouts(&self) -> bool {
+        false
+    }
+
+    /// Opens the checkout of a session that this process has claimed, with the files that it continues with. `None` if the session
+    /// works in its own directory here.
+    fn checkout<'a>(
+        &'a self,
+        request: CheckoutRequest<'a>,
+    ) -> BoxFuture<'a, Result<Option<OpenedWorkspace>, BoxError>> {
+        let _ = request;
+        Box::pin(async { Ok(None) })
+    }
+
     /// Removes the copy that was made for a session which could not be stored.
     fn remove_copy<'a>(&'a self, directory: &'a Path, session: SessionId) -> BoxFuture<'a, ()> {
         let _ = (directory, session);
         Box::pin(async {})
+    }
+}
+
+/// A session whose files are opened for the process that has claimed it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct CheckoutRequest<'a> {
+    /// The session.
+    pub session: SessionId,
+    /// The files, as its agent specifies them.
+    pub spec: &'a WorkspaceSpec,
+    /// Number of the claim.
+    pub fence: FenceToken,
+    /// The directory that the session worked in last, without links. `None` if it had no files.
+    pub directory: Option<PathBuf>,
+    /// The files that it continues with. `None` if it is new.
+    pub files: Option<WorkspaceRevision>,
+}
+
+impl<'a> CheckoutRequest<'a> {
+    /// Creates the request for a session that has no files yet.
+    pub fn new(session: SessionId, spec: &'a WorkspaceSpec, fence: FenceToken) -> Self {
+        Self { session, spec, fence, directory: None, files: None }
     }
 }
 

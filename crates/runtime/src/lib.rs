@@ -47,7 +47,7 @@ mod waiting;
 mod worker;
 mod workspace;
 
-pub use adapters::{Adapters, DirectoryError, SessionFiles};
+pub use adapters::{Adapters, CheckoutRequest, DirectoryError, SessionFiles};
 pub use agent::{
     Agent, AgentEngine, AgentRegistry, AgentSource, Backoff, DriftPolicy, Fallback, FallbackReason, Fidelity,
     Mission, OnTruncation, ResumeOptions, SubAgent,
@@ -116,4 +116,4 @@ pub use worker::{
     EnqueueOptions, EnqueuedSession, ScheduleList, ScheduleOptions, ScheduledSession, Worker, WorkerEvent,
     WorkerOptions,
 };
-pub use workspace::{Isolation, OpenedWorkspace, OperationFiles, WorkspaceSpec};
+pub use workspace::{Isolation, MovedFiles, OpenedWorkspace, OperationFiles, WorkspaceSpec};

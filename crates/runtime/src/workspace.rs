@@ -114,6 +114,17 @@ pub struct Isolation {
     pub left_out: Vec<UncoveredPath>,
 }
 
+/// The files of a session, once a worker has written them to a checkout of its own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MovedFiles {
+    /// Directory of the project.
+    pub project: PathBuf,
+    /// Paths and patterns that the store does not hold. They are missing, unless the commands have made them.
+    pub uncovered: Vec<String>,
+    /// The commands of `setup` that were executed.
+    pub setup: Vec<String>,
+}
+
 /// The workspace of a session, once it is open.
 #[derive(Clone)]
 pub struct OpenedWorkspace {
@@ -121,10 +132,12 @@ pub struct OpenedWorkspace {
     pub workspace: Arc<dyn Workspace>,
     /// The project, if a copy of it was made for a new session.
     pub isolation: Option<Isolation>,
+    /// The move, if the files were written to a new checkout.
+    pub moved: Option<MovedFiles>,
 }
 
 impl From<Arc<dyn Workspace>> for OpenedWorkspace {
     fn from(workspace: Arc<dyn Workspace>) -> Self {
-        Self { workspace, isolation: None }
+        Self { workspace, isolation: None, moved: None }
     }
 }

@@ -16,6 +16,7 @@
 
 #![cfg_attr(not(unix), allow(dead_code, reason = "only host directories use it"))]
 
+mod ahead;
 mod coverage;
 pub mod export;
 mod git_head;
@@ -27,13 +28,14 @@ mod temporary;
 #[cfg(not(unix))]
 mod unsupported;
 
+pub use ahead::ObjectsAhead;
 pub use backstitch_filesystem::format::{diff, read_at};
 pub use coverage::{Coverage, InvalidCoverage};
 pub use git_head::GitHead;
 #[cfg(unix)]
 pub use host::{
-    CopyOptions, HostFilesystem, HostWorkspace, IsolateError, Progress, ProjectCopy, UnclaimedCopy,
-    copy_project, remove_copy, restore_copy, supports_reflinks, unclaimed_copies,
+    Checkout, CheckoutMark, CopyOptions, HostFilesystem, HostWorkspace, IsolateError, Progress, ProjectCopy,
+    UnclaimedCopy, copy_project, remove_copy, restore_copy, supports_reflinks, unclaimed_copies,
 };
 pub use options::{IgnoredBudget, OpenOptions};
 #[cfg(not(unix))]

@@ -47,6 +47,8 @@ pub struct OpenOptions {
     pub new_bytes: u64,
     /// Maximum size of a covered directory that is ignored.
     pub ignored: IgnoredBudget,
+    /// Whether the files are those of one session, and nobody else works in the directory.
+    pub exclusive: bool,
     /// Whether temporary files of interrupted writes are removed, which reads all directories. Captures leave such files out
     /// in any case, so a workspace that is opened only to be captured need not remove them.
     pub sweeps: bool,
@@ -76,6 +78,7 @@ impl OpenOptions {
             file_bytes: 64 * 1024 * 1024,
             new_bytes: 2 * 1024 * 1024 * 1024,
             ignored: IgnoredBudget::default(),
+            exclusive: false,
             sweeps: true,
             cache: None,
             locks: None,

@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use backstitch_runtime::{
-    Adapters, DirectoryError, Isolation, OpenedWorkspace, PrivateDirectory, SessionFiles, WorkspaceSpec,
+    Adapters, CheckoutRequest, DirectoryError, Isolation, OpenedWorkspace, PrivateDirectory, SessionFiles,
+    WorkspaceSpec,
 };
 use backstitch_workspace::{
     HostFilesystem, HostWorkspace, IsolateError, OpenOptions, ProjectCopy, remove_copy, restore_copy,
 };
 
+use super::checkouts::Checkouts;
 use super::setup;
 use super::workspace_event::{Report, WorkspaceEvent};
 use crate::RuntimeError;
@@ -27,8 +29,9 @@ use crate::stores::{OpenedStore, StoreAddress};
 
 /// Opens models with keys from the environment, and directories of this machine.
 pub(crate) struct HostAdapters {
-    store: OpenedStore,
-    report: Arc<Report>,
+    pub(super) store: OpenedStore,
+    pub(super) report: Arc<Report>,
+    pub(super) checkouts: Option<Checkouts>,
     /// Data of workspaces besides their objects, such as stat caches, of a store that is not a file. This directory and the next
     /// one are created when they are needed, and removed with the adapters.
     own: OnceLock<PrivateDirectory>,
@@ -38,8 +41,8 @@ pub(crate) struct HostAdapters {
 
 impl HostAdapters {
     /// Opens directories for the sessions of a store. `report` is called for everything that happens to them meanwhile.
-    pub(crate) fn new(store: OpenedStore, report: Arc<Report>) -> Self {
-        Self { store, report, own: OnceLock::new(), copies: OnceLock::new() }
+    pub(crate) fn new(store: OpenedStore, report: Arc<Report>, checkouts: Option<Checkouts>) -> Self {
+        Self { store, report, checkouts, own: OnceLock::new(), copies: OnceLock::new() }
     }
 
     /// Returns the directory of the store, for data of workspaces besides their objects, such as stat caches. That of a store
@@ -51,7 +54,7 @@ impl HostAdapters {
         }
     }
 
-    fn options(&self, spec: &WorkspaceSpec, session: SessionId) -> std::io::Result<OpenOptions> {
+    pub(super) fn options(&self, spec: &WorkspaceSpec, session: SessionId) -> std::io::Result<OpenOptions> {
         let mut options = OpenOptions::new(&spec.path, self.directory()?, self.store.objects.clone());
         options.holder = directory_holder(session);
         options.excludes.clone_from(&spec.excludes);
@@ -66,7 +69,7 @@ impl HostAdapters {
         files: SessionFiles,
     ) -> Result<OpenedWorkspace, BoxError> {
         let (options, store) = (self.options(spec, session)?, self.store.address.clone());
-        blocking(move || {
+        let workspace = blocking(move || {
             let directory = &options.root;
             match &files {
                 SessionFiles::Known { directory: known } => {
@@ -76,10 +79,12 @@ impl HostAdapters {
                 _ => std::fs::create_dir_all(directory)?,
             }
             check_apart(directory, &store)?;
-            let workspace: Arc<dyn Workspace> = Arc::new(HostWorkspace::open(options)?);
-            Ok(workspace.into())
+            Ok(Arc::new(HostWorkspace::open(options)?))
         })
-        .await
+        .await?;
+        self.remember_home(session, workspace.path())?;
+        let workspace: Arc<dyn Workspace> = workspace;
+        Ok(workspace.into())
     }
 
     /// Opens a directory only to capture it, as fast as possible. It has to exist.
@@ -140,10 +145,11 @@ impl HostAdapters {
         options.root.clone_from(&copy.directory);
         options.companion = Some(copy.clone());
         let project = spec.path.clone();
+        self.remember_home(session, &copy.directory)?;
         blocking(move || {
             let isolation = Isolation { project: project.canonicalize()?, left_out: copy.left_out.clone() };
             let workspace = Arc::new(HostWorkspace::open(options)?);
-            Ok(OpenedWorkspace { workspace, isolation: Some(isolation) })
+            Ok(OpenedWorkspace { workspace, isolation: Some(isolation), moved: None })
         })
         .await
     }
@@ -238,6 +244,17 @@ impl Adapters for HostAdapters {
             }
             self.open(spec, session, files).await
         })
+    }
+
+    fn has_checkouts(&self) -> bool {
+        self.checkouts.is_some()
+    }
+
+    fn checkout<'a>(
+        &'a self,
+        request: CheckoutRequest<'a>,
+    ) -> BoxFuture<'a, Result<Option<OpenedWorkspace>, BoxError>> {
+        Box::pin(self.open_checkout(request))
     }
 
     fn remove_copy<'a>(&'a self, directory: &'a Path, session: SessionId) -> BoxFuture<'a, ()> {

@@ -5,6 +5,7 @@
 //! releases by itself.
 
 mod adapters;
+mod checkouts;
 mod find;
 mod history;
 mod look;
@@ -27,6 +28,7 @@ use adapters::HostAdapters;
 use workspace_event::Report;
 
 pub use adapters::{check_apart, check_workspace};
+pub use checkouts::Checkouts;
 pub use find::{FindError, IdPart, NameError};
 pub use history::{interrupted_applies, resolve_beginning};
 pub use look::*;
@@ -82,11 +84,16 @@ impl Runtime {
     /// Uses a store that is open.
     pub fn over(store: OpenedStore) -> Self {
         let engine = backstitch_runtime::Runtime::new(store.store.clone()).with_queue(store.queue.clone());
-        Self::reporting(store, engine, Arc::new(|_| {}))
+        Self::reporting(store, engine, Arc::new(|_| {}), None)
     }
 
-    fn reporting(store: OpenedStore, engine: backstitch_runtime::Runtime, report: Arc<Report>) -> Self {
-        let adapters = Arc::new(HostAdapters::new(store.clone(), report));
+    fn reporting(
+        store: OpenedStore,
+        engine: backstitch_runtime::Runtime,
+        report: Arc<Report>,
+        checkouts: Option<Checkouts>,
+    ) -> Self {
+        let adapters = Arc::new(HostAdapters::new(store.clone(), report, checkouts));
         let input_history = input_history_of(&store.address);
         Self { engine: engine.with_adapters(adapters.clone()), store, adapters, input_history }
     }
@@ -94,8 +101,16 @@ impl Runtime {
     /// Calls a function for everything that happens while directories are opened.
     #[must_use]
     pub fn with_report(self, report: impl Fn(WorkspaceEvent) + Send + Sync + 'static) -> Self {
-        let input_history = self.input_history;
-        Self { input_history, ..Self::reporting(self.store, self.engine, Arc::new(report)) }
+        let (input_history, checkouts) = (self.input_history, self.adapters.checkouts.clone());
+        Self { input_history, ..Self::reporting(self.store, self.engine, Arc::new(report), checkouts) }
+    }
+
+    /// Lets sessions that [workers](Self::worker) of this runtime drive work in checkouts, so that they can move between machines. By
+    /// default they work in the directories that they name.
+    #[must_use]
+    pub fn with_checkouts(self, checkouts: Checkouts) -> Self {
+        let (input_history, report) = (self.input_history, self.adapters.report.clone());
+        Self { input_history, ..Self::reporting(self.store, self.engine, report, Some(checkouts)) }
     }
 
     /// Names the file with messages that people typed in sessions of the store. Redactions and removals change it too. By default,

@@ -25,6 +25,13 @@ pub enum WorkspaceEvent {
         /// The copy.
         directory: PathBuf,
     },
+    /// The files of a session that has worked elsewhere were written to a new checkout.
+    CheckoutFilled {
+        /// The checkout.
+        directory: PathBuf,
+        /// Paths and patterns that the store does not hold. They are missing, unless the commands of `setup` make them.
+        uncovered: Vec<String>,
+    },
     /// A command that sets up a copy starts.
     SetupStarted {
         /// The command.

@@ -140,6 +140,15 @@ impl StoreAddress {
         Some(self.path()?.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")))
     }
 
+    /// Returns whether the store is in a server, so that several machines may use it.
+    pub fn is_server(&self) -> bool {
+        #[cfg(feature = "postgres")]
+        if matches!(self, Self::Server(_)) {
+            return true;
+        }
+        false
+    }
+
     /// Returns whether the store certainly has to be created.
     pub fn is_missing(&self) -> bool {
         self.path().is_some_and(|path| !path.exists())

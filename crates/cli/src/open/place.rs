@@ -173,6 +173,12 @@ fn report(event: WorkspaceEvent) {
             "the copy {} was gone: its files are restored from the store, commits that were made in it are lost",
             directory.display()
         ),
+        WorkspaceEvent::CheckoutFilled { directory, uncovered } => {
+            eprintln!("the files of a session were written to {}", directory.display());
+            if let Some(paths) = listed(&uncovered) {
+                eprintln!("  not in the store, and missing unless the setup of the agent makes them: {paths}");
+            }
+        }
         WorkspaceEvent::SetupStarted { command } => eprintln!("setup: {command}"),
         WorkspaceEvent::SetupOutput { line } => eprintln!("  {line}"),
         _ => {}

@@ -3,6 +3,7 @@
 //! The first signal lets running sessions reach an end or a pause, the second pauses them at once, and the third ends the process.
 //! What it was doing then is recovered by another worker.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use anyhow::Context as _;
 use backstitch::agent_file::Span;
 use backstitch::host::{WorkerEvent, reason_word};
 use backstitch::journal::StopReason;
-use backstitch::{CancellationToken, Rest, WorkerOptions};
+use backstitch::{CancellationToken, Checkouts, Rest, WorkerOptions};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -34,6 +35,10 @@ pub(crate) struct WorkerCommand {
     /// The most retries of a session that an error has stopped, with growing delays.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(0..=100))]
     retries: u32,
+    /// Directory in which this worker keeps the files of its sessions, each in a copy of its own. Default: sessions work in the
+    /// directories that they name; those of another machine work below the state directory.
+    #[arg(long, value_name = "DIRECTORY")]
+    checkouts: Option<PathBuf>,
     /// Time that running sessions have to reach an end or a pause after a signal. Then they are paused for other workers.
     #[arg(long, value_name = "TIME", default_value = "30s")]
     grace: Span,
@@ -50,7 +55,13 @@ impl WorkerCommand {
         };
         options.retries.retries = self.retries;
         let agents = Arc::new(RecordedAgents::new(common, place.clone(), self.agent));
+        let checkouts = match self.checkouts {
+            Some(directory) => Some(Checkouts::at(std::path::absolute(directory)?)),
+            None if place.address.is_server() => Some(Checkouts::for_others()?),
+            None => None,
+        };
         let runtime = place.runtime.clone().with_agents(agents);
+        let runtime = checkouts.into_iter().fold(runtime, backstitch::Runtime::with_checkouts);
         let printed = common.clone();
         let worker = runtime.worker().with_options(options).with_report(move |event| print(&printed, &event));
         let mut signals = Signals::listen().context("signals cannot be handled here")?;

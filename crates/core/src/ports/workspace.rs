@@ -39,6 +39,26 @@ pub trait Objects: Send + Sync {
         Ok(false)
     }
 
+    /// Returns those of some objects that are stored, in any order. A store behind a network reads them at once.
+    fn get_many(&self, ids: &[ObjectId]) -> Result<Vec<Object>, BoxError> {
+        let found = ids.iter().filter_map(|id| self.get(*id).transpose());
+        found.collect()
+    }
+
+    /// Returns what is known about some objects, in any order. Those that were never stored are left out. A store behind a network
+    /// looks them up at once.
+    fn find_many(&self, ids: &[ObjectId]) -> Result<Vec<ObjectFacts>, BoxError> {
+        let mut found = Vec::new();
+        for id in ids {
+            match self.length(*id)? {
+                Some(length) => found.push(ObjectFacts { id: *id, length: Some(length) }),
+                None if self.is_redacted(*id)? => found.push(ObjectFacts { id: *id, length: None }),
+                None => {}
+            }
+        }
+        Ok(found)
+    }
+
     /// Returns a mark of what is stored now, for [`keeps`](Self::keeps) in this or a later process; `None` if there are no marks.
     fn mark(&self) -> Result<Option<StoredMark>, BoxError> {
         Ok(None)
@@ -50,6 +70,15 @@ pub trait Objects: Send + Sync {
         let _ = mark;
         Ok(false)
     }
+}
+
+/// What is known about an object without its content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ObjectFacts {
+    /// The object.
+    pub id: ObjectId,
+    /// Length of its content in bytes; `None` if a redaction removed it.
+    pub length: Option<u64>,
 }
 
 /// A mark of what is stored at one moment. Its meaning is known only to the objects that it comes from.
@@ -133,6 +162,12 @@ pub trait Workspace: Send + Sync {
     /// The patterns of paths that are neither captured nor restored, as it was opened with them.
     fn excludes(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Whether the files are those of one session, and nobody else works in the directory, as in the checkout of a worker.
+    /// Then everything that differs from the journal comes from a call that was interrupted.
+    fn is_exclusive(&self) -> bool {
+        false
     }
 
     /// Paths that the last capture did not cover.

@@ -60,6 +60,8 @@ impl Driver {
         crash_point!("recover.before");
         let drift = match options.drift {
             Some(drift) => drift,
+            // Nobody is there whose changes could be lost, or who could be asked.
+            None if self.live.has_own_files() => DriftPolicy::Restore,
             None if self.machine_was_restarted().await => DriftPolicy::Ask,
             None => DriftPolicy::Adopt,
         };

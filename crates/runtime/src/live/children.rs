@@ -73,14 +73,34 @@ pub(crate) async fn charge_for(parent: &LiveSession, call: &Call) -> Result<Opti
 ///
 /// A session that was moved to another machine needs these files to continue there.
 pub async fn latest_files(store: &dyn Store, session: SessionId) -> Result<Option<WorkspaceRevision>> {
-    let mut view = load_view(store, session, None).await?;
+    Ok(working_view(store, load_view(store, session, None).await?).await?.files())
+}
+
+/// Returns the files that a session continues with in a directory that holds nothing else: those before a call that was interrupted
+/// while it wrote, or the latest ones. `None` if the session has no files.
+pub(crate) async fn files_to_continue(
+    store: &dyn Store,
+    view: JournalView,
+) -> Result<Option<WorkspaceRevision>> {
+    let view = working_view(store, view).await?;
+    let open = view.calls().filter(|call| call.is_open() && !call.files_restored);
+    let before = open.filter_map(|call| {
+        let intent = call.intent.as_ref().filter(|intent| intent.point.session == view.session_id())?;
+        Some((intent.point.position, WorkspaceRevision::of(intent.record.root, intent.record.coverage)?))
+    });
+    let before = before.max_by_key(|(position, _)| *position).map(|(_, before)| before);
+    Ok(view.owed_files().or(before).or(view.files()))
+}
+
+/// Returns the view of the session that works in the directory of another one: its own, or that of a sub-agent of an open call.
+async fn working_view(store: &dyn Store, mut view: JournalView) -> Result<JournalView> {
     loop {
         let writes = |call: &&Call| call.intent.as_ref().is_some_and(|intent| intent.record.root.is_some());
         let child = view.pending_calls().filter(writes).filter_map(Call::session).last();
-        let Some(child) = child else { return Ok(view.files()) };
+        let Some(child) = child else { return Ok(view) };
         match find_view(store, child).await? {
             Some(below) if below.files().is_some() => view = below,
-            _ => return Ok(view.files()),
+            _ => return Ok(view),
         }
     }
 }

@@ -11,6 +11,7 @@
 
 mod build;
 mod call_times;
+mod checkout;
 mod checkpoints;
 mod children;
 mod commit;
@@ -53,7 +54,7 @@ use tokio_util::task::TaskTracker;
 pub(crate) use build::{Commit, Durable};
 pub(crate) use call_times::WatchedCall;
 pub use children::latest_files;
-pub(crate) use children::{charge_for, depth, has_files, is_withdrawn, still_waits};
+pub(crate) use children::{charge_for, depth, files_to_continue, has_files, is_withdrawn, still_waits};
 pub(crate) use detached::DetachedTask;
 pub(crate) use files::{RESCUE_BYTES, blocking, changes_between, recorded};
 pub(crate) use interrupted::{DoubtfulFiles, InterruptedFiles, left_to_others, reversal_since};

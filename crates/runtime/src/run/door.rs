@@ -21,7 +21,7 @@ use crate::heap::boxed;
 use crate::live::LiveSession;
 use crate::outcome::DriveOutcome;
 use crate::runtime::{Runtime, SessionOptions};
-use crate::workspace::OpenedWorkspace;
+use crate::workspace::{MovedFiles, OpenedWorkspace};
 
 /// The session that a run drives.
 pub(super) enum Target {
@@ -110,29 +110,38 @@ impl Runtime {
     }
 
     /// Fills in the files and resources of the agent where the options have none. If the session is taken over and
-    /// itself holds its directory, waits until its former driver has released it.
+    /// itself holds its directory, waits until its former driver has released it. Also returns the move of the files to a new checkout.
     async fn options(
         &self,
         agent: &Agent,
         session: SessionId,
         mut options: SessionOptions,
-    ) -> Result<SessionOptions> {
+    ) -> Result<(SessionOptions, Option<MovedFiles>)> {
+        let mut moved = None;
         if options.workspace.is_none() {
-            let opened = match self.workspace_of(agent, session).await {
-                Err(error) if options.take_over && holder(&error, session).is_some() => {
-                    self.await_release(agent, session).await
-                }
-                opened => opened,
+            let checkout = match &options.claim {
+                Some(claim) => self.checkout_of(agent, claim).await?,
+                None => None,
+            };
+            let opened = match checkout {
+                Some(opened) => Ok(Some(opened)),
+                None => match self.workspace_of(agent, session).await {
+                    Err(error) if options.take_over && holder(&error, session).is_some() => {
+                        self.await_release(agent, session).await
+                    }
+                    opened => opened,
+                },
             };
             if let Some(opened) = opened? {
                 options.workspace = Some(opened.workspace);
                 options.isolation = opened.isolation;
+                moved = opened.moved;
             }
         }
         if let Some(resources) = &agent.resources {
             options.resources = resources();
         }
-        Ok(options)
+        Ok((options, moved))
     }
 
     /// Opens the workspace of an agent for a session, if it has one.
@@ -244,7 +253,7 @@ impl Runtime {
                 options.id = Some(id);
                 // A new session has no former driver. That of an existing one with this id is left alone.
                 options.take_over = false;
-                let options = self.options(agent, id, options).await?;
+                let (options, _) = self.options(agent, id, options).await?;
                 let copy = new_copy(&options);
                 match evaluator.create_session(self, options).await {
                     Ok(session) => Ok((session, Position::START, copy)),
@@ -258,7 +267,7 @@ impl Runtime {
                 // The directory is opened before the session is claimed. If it is in use because a process holds the
                 // session, that is the reason of the failure.
                 let (takes_over, is_lent) = (options.take_over, options.claim.is_some());
-                let mut options = match self.options(agent, session, options).await {
+                let (mut options, moved) = match self.options(agent, session, options).await {
                     Err(error) if !takes_over => return Err(self.explain_held(session, error).await),
                     options => options?,
                 };
@@ -269,6 +278,10 @@ impl Runtime {
                         Ok(()) => boxed(|| session.record_isolation(isolation)).await,
                         Err(error) => Err(error),
                     };
+                    session.clone().or_release(recorded).await?;
+                }
+                if let Some(moved) = moved {
+                    let recorded = boxed(|| session.record_move(moved)).await;
                     session.clone().or_release(recorded).await?;
                 }
                 if !is_lent {

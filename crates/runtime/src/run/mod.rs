@@ -8,6 +8,7 @@
 //! Operations on sessions that are not driven, such as [`Runtime::rewind`], [`Runtime::decide`] and [`Runtime::apply`], open
 //! the session, claim it and release it by themselves.
 
+mod checkouts;
 mod compact;
 mod decide;
 mod door;

@@ -22,6 +22,7 @@ use backstitch_core::code::ErrorCode;
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Origin, Position, SessionCreated};
 use backstitch_core::ports::{ClaimMode, Store, StoreError, Workspace, WorkspaceError};
+use backstitch_core::session::BoxError;
 use backstitch_core::view::JournalView;
 use tokio::time::Instant;
 
@@ -69,10 +70,7 @@ impl Runtime {
         files: SessionFiles,
     ) -> Result<OpenedWorkspace> {
         let opened = self.adapters.workspace(spec, session, files).await;
-        opened.map_err(|error| match error.downcast::<DirectoryError>() {
-            Ok(error) => RuntimeError::OpenDirectory(*error),
-            Err(error) => RuntimeError::Directory { directory: spec.path.clone(), cause: Arc::from(error) },
-        })
+        opened.map_err(|error| unopened(&spec.path, error))
     }
 
     /// Removes the copy that was made for a session, unless the session was stored.
@@ -194,6 +192,14 @@ impl Runtime {
         // Opening the session claims it again.
         self.store().release(claim).await?;
         opened
+    }
+}
+
+/// Names the directory that could not be opened.
+pub(super) fn unopened(directory: &Path, error: BoxError) -> RuntimeError {
+    match error.downcast::<DirectoryError>() {
+        Ok(error) => RuntimeError::OpenDirectory(*error),
+        Err(error) => RuntimeError::Directory { directory: directory.to_owned(), cause: Arc::from(error) },
     }
 }
 

@@ -255,6 +255,26 @@ pub(super) async fn read(server: &Server, id: ObjectId) -> Result<Option<Object>
     Err(damaged(id, "parts of it are missing").into())
 }
 
+/// Reads objects with one statement, and verifies their hashes. Those without content are left out. Content in parts is read for
+/// each object.
+pub(super) async fn read_many(server: &Server, ids: &[ObjectId]) -> Result<Vec<Object>, Failure> {
+    let sql = format!("SELECT {COLUMNS}, id FROM {{schema}}.objects WHERE id = ANY ($1)");
+    let keys: Vec<&[u8]> = ids.iter().map(|id| &id.as_bytes()[..]).collect();
+    let mut found = Vec::new();
+    for row in server.read(&sql, parameters![keys => BYTEA_ARRAY]).await? {
+        let id = id_in(get(&row, 6)?)?;
+        if Presence::of(i64::from(get::<i16>(&row, 2)?)) != Presence::Stored {
+            continue;
+        }
+        let mut known = ObjectRow::read(id, &row, 0)?;
+        match known.content.take() {
+            Some(content) => found.push(known.object(id, content)?),
+            None => found.extend(read(server, id).await?),
+        }
+    }
+    Ok(found)
+}
+
 /// Reads an object and verifies its hash.
 pub(super) fn get_object(link: &Link<'_>, id: ObjectId) -> Result<Option<Object>, Failure> {
     let sql = format!("SELECT {COLUMNS} FROM {{schema}}.objects WHERE id = $1");
@@ -291,6 +311,22 @@ pub(super) async fn find_known(server: &Server, id: ObjectId) -> Result<KnownObj
     let Some(row) = rows.first() else { return Ok(KnownObject { presence: Presence::Absent, length: 0 }) };
     let presence = Presence::of(i64::from(get::<i16>(row, 0)?));
     Ok(KnownObject { presence, length: u64::try_from(get::<i64>(row, 1)?).unwrap_or_default() })
+}
+
+/// Looks up the states of objects with one statement.
+pub(super) async fn find_many(
+    server: &Server,
+    ids: &[ObjectId],
+) -> Result<Vec<(ObjectId, KnownObject)>, Failure> {
+    let sql = "SELECT id, encoding, length FROM {schema}.objects WHERE id = ANY ($1)";
+    let keys: Vec<&[u8]> = ids.iter().map(|id| &id.as_bytes()[..]).collect();
+    let rows = server.read(sql, parameters![keys => BYTEA_ARRAY]).await?;
+    let known = rows.iter().map(|row| {
+        let presence = Presence::of(i64::from(get::<i16>(row, 1)?));
+        let length = u64::try_from(get::<i64>(row, 2)?).unwrap_or_default();
+        Ok((id_in(get(row, 0)?)?, KnownObject { presence, length }))
+    });
+    known.collect()
 }
 
 /// Replaces objects by marks that say why their content is gone. The caller has begun a transaction.

@@ -21,8 +21,8 @@ mod workspace;
 
 pub use filesystem::HostFilesystem;
 pub use isolate::{
-    CopyOptions, IsolateError, ProjectCopy, UnclaimedCopy, copy_project, remove_copy, restore_copy,
-    supports_reflinks, unclaimed_copies,
+    Checkout, CheckoutMark, CopyOptions, IsolateError, ProjectCopy, UnclaimedCopy, copy_project, remove_copy,
+    restore_copy, supports_reflinks, unclaimed_copies,
 };
 pub use restore::Progress;
 pub use workspace::HostWorkspace;

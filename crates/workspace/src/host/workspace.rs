@@ -40,6 +40,7 @@ pub struct HostWorkspace {
     pub(super) objects: Arc<dyn Objects>,
     pub(super) rules: Rules,
     excludes: Vec<String>,
+    is_exclusive: bool,
     pub(super) limits: ScanLimits,
     access: Access,
     filesystem: Arc<HostFilesystem>,
@@ -124,6 +125,7 @@ impl HostWorkspace {
             objects: options.objects,
             rules,
             excludes: options.excludes,
+            is_exclusive: options.exclusive,
             limits: ScanLimits {
                 file_bytes: options.file_bytes,
                 ignored: options.ignored,
@@ -296,6 +298,10 @@ impl Workspace for HostWorkspace {
 
     fn excludes(&self) -> Vec<String> {
         self.excludes.clone()
+    }
+
+    fn is_exclusive(&self) -> bool {
+        self.is_exclusive
     }
 
     fn uncovered(&self) -> Vec<UncoveredPath> {

@@ -8,6 +8,7 @@
 //! A copy is made under a temporary name, and its maker holds a lock on it until the session is recorded. So a process that is
 //! killed leaves something that [`unclaimed_copies`] finds.
 
+mod checkout;
 mod copy;
 mod git;
 mod reflink;
@@ -23,6 +24,7 @@ use backstitch_core::crash_point;
 use backstitch_core::ports::UncoveredPath;
 use rustix::fs::{FlockOperation, flock};
 
+pub use checkout::{Checkout, CheckoutMark};
 pub use reflink::supports_reflinks;
 pub use remove::{UnclaimedCopy, remove_copy, unclaimed_copies};
 
