@@ -75,7 +75,7 @@ impl ObjectsAhead {
         let manifest = Manifest::load(&*self.stored, root.manifest)?;
         let refused = manifest.refused.values().map(|entry| (entry.mode, entry.object));
         let first = std::iter::once(root.tree).chain(manifest.modes).map(|id| (TreeMode::Directory, id));
-        let (mut seen, mut others) = (HashSet::new(), Vec::new());
+        let (mut seen, mut others) = (HashSet::new(), vec![root.manifest]);
         let mut prepared = PreparedObjects::default();
         let mut level: Vec<(TreeMode, ObjectId)> = first.chain(refused).collect();
         while !level.is_empty() {

@@ -46,7 +46,7 @@ impl Checkouts {
 
     /// Keeps the files of those sessions in the state directory of the user that have worked on another machine before.
     pub fn for_others() -> Result<Self, StoresError> {
-        Ok(Self { place: stores::state_directory()?.join("checkouts"), spares_home: true })
+        Ok(Self { place: stores::state_directory()?.join("copies/checkouts"), spares_home: true })
     }
 }
 
@@ -132,6 +132,7 @@ impl HostAdapters {
             let workspace = Arc::new(HostWorkspace::open(options)?);
             prepared.prepare(files.root)?;
             workspace.restore_covering(files.root, files.coverage)?;
+            workspace.forget_repository(files.coverage);
             Ok((workspace, uncovered_paths(&*objects, files, excludes)?))
         })
         .await?;

@@ -4,6 +4,8 @@
 mod addresses;
 mod agent_files;
 mod agent_workspace;
+#[cfg(unix)]
+mod checkouts;
 mod deciding;
 mod door;
 mod fallbacks;

@@ -176,7 +176,9 @@ fn report(event: WorkspaceEvent) {
         WorkspaceEvent::CheckoutFilled { directory, uncovered } => {
             eprintln!("the files of a session were written to {}", directory.display());
             if let Some(paths) = listed(&uncovered) {
-                eprintln!("  not in the store, and missing unless the setup of the agent makes them: {paths}");
+                eprintln!(
+                    "  not in the store, and missing unless the setup of the agent makes them: {paths}"
+                );
             }
         }
         WorkspaceEvent::SetupStarted { command } => eprintln!("setup: {command}"),

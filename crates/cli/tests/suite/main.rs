@@ -57,6 +57,7 @@ mod model;
 #[cfg(target_os = "linux")]
 mod modes;
 mod money;
+mod moves;
 mod moving;
 #[cfg(feature = "otlp")]
 mod otlp;

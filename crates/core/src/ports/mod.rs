@@ -71,9 +71,9 @@ pub use store_admin::{
 };
 pub use store_error::{Damage, StoreError};
 pub use workspace::{
-    ChangeKind, GraftedCapture, GuardMode, GuardOutcome, MovedBranch, ObjectFacts, ObjectOverlay, Objects, PathChange,
-    RepositoryChange, RescueCapture, RestoreReport, StoredMark, UncoveredPath, UncoveredReason, Workspace,
-    WorkspaceCapture, WorkspaceError, directory_holder,
+    ChangeKind, GraftedCapture, GuardMode, GuardOutcome, MovedBranch, ObjectFacts, ObjectOverlay, Objects,
+    PathChange, RepositoryChange, RescueCapture, RestoreReport, StoredMark, UncoveredPath, UncoveredReason,
+    Workspace, WorkspaceCapture, WorkspaceError, directory_holder,
 };
 
 pub use crate::journal::Finish;

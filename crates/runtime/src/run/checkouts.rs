@@ -32,7 +32,8 @@ impl Runtime {
             Ok((directory, files_to_continue(&*store, view).await?))
         });
         let (directory, files) = reading.await?;
-        let request = CheckoutRequest { directory, files, ..CheckoutRequest::new(session, &spec, claim.fence) };
+        let request =
+            CheckoutRequest { directory, files, ..CheckoutRequest::new(session, &spec, claim.fence) };
         self.adapters.checkout(request).await.map_err(|error| unopened(&spec.path, error))
     }
 }

@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use backstitch_core::journal::{CallChanges, WorkspaceRoot};
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
@@ -41,6 +41,8 @@ pub struct HostWorkspace {
     pub(super) rules: Rules,
     excludes: Vec<String>,
     is_exclusive: bool,
+    /// A coverage whose repository is not the one of this directory.
+    foreign: OnceLock<ObjectId>,
     pub(super) limits: ScanLimits,
     access: Access,
     filesystem: Arc<HostFilesystem>,
@@ -126,6 +128,7 @@ impl HostWorkspace {
             rules,
             excludes: options.excludes,
             is_exclusive: options.exclusive,
+            foreign: OnceLock::new(),
             limits: ScanLimits {
                 file_bytes: options.file_bytes,
                 ignored: options.ignored,
@@ -164,9 +167,17 @@ impl HostWorkspace {
         GitHead::read(self.root.as_fd())
     }
 
-    /// State of the workspace's own repository at a capture, if it was recorded.
+    /// Notes that the files were captured in another directory, so that the repository here cannot have moved since. Only the first
+    /// note has an effect.
+    pub fn forget_repository(&self, coverage: Option<ObjectId>) {
+        if let Some(coverage) = coverage {
+            let _ = self.foreign.set(coverage);
+        }
+    }
+
+    /// State of the workspace's own repository at a capture, if it was recorded here.
     fn recorded_head(&self, coverage: Option<ObjectId>) -> Result<Option<GitHead>, WorkspaceError> {
-        let Some(id) = coverage else { return Ok(None) };
+        let Some(id) = coverage.filter(|id| self.foreign.get() != Some(id)) else { return Ok(None) };
         let object = fetch(&*self.objects, id, ObjectKind::Blob)?;
         Coverage::git_head(object.bytes()).map(Some).map_err(|error| damaged(id, error.to_string()))
     }

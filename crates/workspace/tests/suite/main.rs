@@ -3,6 +3,7 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "tests may unwrap, and so may their helpers")]
 
+mod ahead;
 mod cache;
 mod capture;
 mod confinement;
