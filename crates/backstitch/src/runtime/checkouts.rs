@@ -143,11 +143,15 @@ impl HostAdapters {
             setup::run(spec, workspace.path(), &*self.report).await?;
             moved.setup.clone_from(&spec.setup);
         }
+        let is_set_up = !moved.setup.is_empty();
         let moved = (known.is_none() || !is_recorded).then_some(moved);
         let filled = workspace.clone();
         blocking(move || {
-            // The commands may have changed files, too. Then this learns what is stored, as long as it need not be asked for.
-            filled.restore_covering(files.root, files.coverage)?;
+            if is_set_up {
+                // The commands may have changed files, too.
+                filled.restore_covering(files.root, files.coverage)?;
+            }
+            // This learns which objects are stored, as long as the store need not be asked.
             filled.capture_covering(files.coverage)?;
             ahead.finish();
             checkout.set_mark(Some(&mark)).map_err(failed)?;
@@ -192,8 +196,9 @@ impl HostAdapters {
     /// Returns the file that names the directories of this machine that a session has worked in. `None` if no other machine can use the
     /// store.
     fn home(&self, session: SessionId) -> Option<PathBuf> {
-        let own = self.store.address.directory().filter(|_| self.store.address.is_server())?;
-        Some(own.join("homes").join(session.to_string()))
+        // Not beside the store: a server may have several addresses.
+        let state = stores::state_directory().ok().filter(|_| self.store.address.is_server())?;
+        Some(state.join("homes").join(session.to_string()))
     }
 
     /// Remembers that a session works in a directory of this machine, if other machines may use the store too.

@@ -254,8 +254,8 @@ fn a_session_is_at_home_on_one_machine_and_in_checkouts_on_others() {
     let checkout = machines.directory_of(&session);
     assert!(checkout.starts_with(machines.path("away/backstitch/copies/checkouts")), "{checkout:?}");
     assert_eq!(picture(&project), files, "the other directory is not touched");
-    let told = std::fs::read_to_string(machines.path("away.errors")).unwrap();
-    assert!(told.contains("were written to"), "{told}");
+    let printed = std::fs::read_to_string(machines.path("away.errors")).unwrap();
+    assert!(printed.contains("were written to"), "{printed}");
 
     // The session stays in checkouts, since its directory has older files now.
     machines.json(&["enqueue", "More", "--session", &session]);
