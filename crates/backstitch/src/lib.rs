@@ -214,18 +214,18 @@ pub mod host {
     #[doc(inline)]
     pub use backstitch_runtime::{
         Adapters, AgentEngine, AgentSource, ApprovalQuestion, Approver, ApproverDecision, AskedCalls,
-        CallArguments, CallOutcome, CallRequest, CheckpointError, CheckpointHandler, DirectoryError,
-        DriftPolicy, EngineError, Engines, FallbackReason, Fidelity, FileCheckpointHandler, FilesRestored,
-        IndexProgress, IndexRepair, IndexReport, InvalidArguments, Isolation, KeptAttempt, KeptFiles,
-        MainLoopError, OBSERVED_INSIDE, ObservedBoundary, ObservedCall, ObservedPrompt, ObservedRequest,
-        ObservedResult, ObservedSession, OpenedWorkspace, OutputContract, OutsideCall, OutsideCalls,
-        OutsideError, OutsideMemory, OutsideResult, Replay, RepositoriesChanged, RequestReplay,
-        ResolvedPoint, Resume, Runtime, SNAPSHOT_INTERVAL, SandboxGap, SandboxSupport, ScheduleOptions,
-        SessionFiles, SessionHolder, Task, ToolRunner, UnreadableSession, WorkerEvent, call_arguments,
-        check_arguments, describe, end_survivors, entropy, find_call, fold_view, fresh_ids, has_namespaces,
-        has_supervisor, hide_secrets, load_view, locate, message_text, observed_agent, observed_origin,
-        observed_prompt_id, one_line, probe, read_records, readable_message, reason_word, resolve_writable,
-        set_supervisor, undoable_apply, unfinished, with_content,
+        CallArguments, CallOutcome, CallRequest, CheckoutRequest, CheckpointError, CheckpointHandler,
+        DirectoryError, DriftPolicy, EngineError, Engines, FallbackReason, Fidelity, FileCheckpointHandler,
+        FilesRestored, IndexProgress, IndexRepair, IndexReport, InvalidArguments, Isolation, KeptAttempt,
+        KeptFiles, MainLoopError, MovedFiles, OBSERVED_INSIDE, ObservedBoundary, ObservedCall,
+        ObservedPrompt, ObservedRequest, ObservedResult, ObservedSession, OpenedWorkspace, OutputContract,
+        OutsideCall, OutsideCalls, OutsideError, OutsideMemory, OutsideResult, Replay, RepositoriesChanged,
+        RequestReplay, ResolvedPoint, Resume, Runtime, SNAPSHOT_INTERVAL, SandboxGap, SandboxSupport,
+        ScheduleOptions, SessionFiles, SessionHolder, Task, ToolRunner, UnreadableSession, WorkerEvent,
+        call_arguments, check_arguments, describe, end_survivors, entropy, find_call, fold_view, fresh_ids,
+        has_namespaces, has_supervisor, hide_secrets, load_view, locate, message_text, observed_agent,
+        observed_origin, observed_prompt_id, one_line, probe, read_records, readable_message, reason_word,
+        resolve_writable, set_supervisor, undoable_apply, unfinished, with_content,
     };
     #[cfg(unix)]
     pub use backstitch_runtime::{PrivateDirectory, ServerProcess, ServerStreams, left_temporaries};
