@@ -1,7 +1,11 @@
 //! A real PostgreSQL server for tests, with a pooler before it.
 //!
 //! The first test that needs it starts it on sockets in a private directory, as another user where the tests run as root. All test processes share it, each
-//! with schemas of its own. A script stops it, and removes its files, some seconds after the last of them has ended.
+//! with schemas of its own. A script stops it, and removes its files, some seconds after the last of them has ended. A test that stops and restarts its
+//! server has one of its own ([`private_server`]). A [`Proxy`] before a server loses answers, connections and time.
+
+mod faults;
+mod proxy;
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,6 +15,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+pub use faults::StopMode;
+pub use proxy::Proxy;
 
 /// The user of the server.
 pub const USER: &str = "tailor";
@@ -31,7 +38,7 @@ logging_collector = off
 ";
 
 /// Stops the server once no process holds the lock.
-const WATCH: &str = r#"cd /; while sleep 5; do
+const WATCH: &str = r#"cd /; while sleep 5 && [ -d "$1" ]; do
   flock -n -x "$1/users.lock" sh -c '"$2/pg_ctl" -D "$1/data" -m immediate stop; kill $(cat "$1/pgbouncer.pid"); rm -rf "$1/data" "$1/pgbouncer.pid"' x "$1" "$2" && exit 0
 done"#;
 
@@ -40,12 +47,29 @@ pub struct TestServer {
     /// Directory of the sockets.
     pub directory: PathBuf,
     programs: PathBuf,
+    /// The user and the group that it runs as, if these are not those of the test.
+    owner: Option<(u32, u32)>,
     has_pooler: bool,
+    /// Whether it is that of one test, and ends with it.
+    is_private: bool,
     _users: File,
 }
 
 /// Returns the server, which is started if it does not run. Without PostgreSQL, or without the right to run it, it says so loudly and returns `None`.
 pub fn server() -> Option<TestServer> {
+    let uid = fs::metadata("/proc/self").map_or(0, |process| std::os::unix::fs::MetadataExt::uid(&process));
+    // A socket's path is at most 107 bytes long.
+    let directory = PathBuf::from(format!("/tmp/backstitch-postgres-{uid}"));
+    fs::create_dir_all(&directory).expect("a directory for the server can be created");
+    running_in(directory, false)
+}
+
+/// Starts a server in a directory, for one test. It stops with the value, or some seconds after the test was killed.
+pub fn private_server(directory: &Path) -> Option<TestServer> {
+    running_in(directory.to_owned(), true)
+}
+
+fn running_in(directory: PathBuf, is_private: bool) -> Option<TestServer> {
     let Some(programs) = programs() else {
         skip("PostgreSQL is not installed");
         return None;
@@ -53,10 +77,6 @@ pub fn server() -> Option<TestServer> {
     let root =
         fs::metadata("/proc/self").is_ok_and(|process| std::os::unix::fs::MetadataExt::uid(&process) == 0);
     let owner = root.then(|| passwd("postgres").unwrap_or((65534, 65534)));
-    let uid = fs::metadata("/proc/self").map_or(0, |process| std::os::unix::fs::MetadataExt::uid(&process));
-    // A socket's path is at most 107 bytes long.
-    let directory = PathBuf::from(format!("/tmp/backstitch-postgres-{uid}"));
-    fs::create_dir_all(&directory).expect("a directory for the server can be created");
     let shared = |name: &str| {
         let path = directory.join(name);
         let file = OpenOptions::new()
@@ -79,7 +99,7 @@ pub fn server() -> Option<TestServer> {
         }
         start(&programs, &directory, owner, has_pooler);
     }
-    Some(TestServer { directory, programs, has_pooler, _users: users })
+    Some(TestServer { directory, programs, owner, has_pooler, is_private, _users: users })
 }
 
 fn skip(reason: &str) {
@@ -205,9 +225,13 @@ impl TestServer {
 
     /// Executes SQL as the owner of the server, and returns what it prints.
     pub fn sql(&self, sql: &str) -> String {
+        self.sql_in(&self.directory, sql)
+    }
+
+    fn sql_in(&self, directory: &Path, sql: &str) -> String {
         let mut command = Command::new(self.programs.join("psql"));
         command.args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-U", USER, "-d", "postgres", "-p"]);
-        command.arg(PORT.to_string()).arg("-h").arg(&self.directory).args(["-c", sql]).stdin(Stdio::null());
+        command.arg(PORT.to_string()).arg("-h").arg(directory).args(["-c", sql]).stdin(Stdio::null());
         let output = command.output().expect("psql runs");
         assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).trim().to_owned()

@@ -1,10 +1,10 @@
-//! A store that counts what is done to it, and whose acknowledgements can be delayed.
+//! A store that counts what is done to it, and whose acknowledgements can be delayed or noted.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record, SessionSummary};
+use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record, RecordBody, SessionSummary};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{
     BoxFuture, ChangingSessions, ClaimMode, FenceToken, ListedChanges, Owner, Redaction, RedactionReport,
@@ -13,9 +13,11 @@ use backstitch_core::ports::{
 use backstitch_store::MemoryStore;
 use tokio::sync::watch;
 
-#[derive(Default)]
+/// Called for each batch that was acknowledged, with its first position.
+type OnAppend = Box<dyn Fn(SessionId, Position, &[RecordBody]) + Send + Sync>;
+
 pub(crate) struct CountingStore {
-    inner: MemoryStore,
+    inner: Arc<dyn Store>,
     appends: AtomicUsize,
     stalls: watch::Sender<bool>,
     stalls_snapshots: watch::Sender<bool>,
@@ -31,9 +33,36 @@ pub(crate) struct CountingStore {
     before_read: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// Returned in place of any snapshot.
     forged: Mutex<Option<SavedSnapshot>>,
+    on_append: Option<OnAppend>,
+}
+
+impl Default for CountingStore {
+    fn default() -> Self {
+        Self {
+            inner: Arc::new(MemoryStore::new()),
+            appends: AtomicUsize::default(),
+            stalls: watch::Sender::default(),
+            stalls_snapshots: watch::Sender::default(),
+            unsynced: watch::Sender::default(),
+            refuses_unsynced: AtomicBool::default(),
+            reads: Mutex::default(),
+            saved: Mutex::default(),
+            before_read: OnceLock::default(),
+            forged: Mutex::default(),
+            on_append: None,
+        }
+    }
 }
 
 impl CountingStore {
+    /// The same over another store, with a function that is called for each batch that was acknowledged.
+    pub(crate) fn noting(
+        inner: Arc<dyn Store>,
+        on_append: impl Fn(SessionId, Position, &[RecordBody]) + Send + Sync + 'static,
+    ) -> Self {
+        Self { inner, on_append: Some(Box::new(on_append)), ..Self::default() }
+    }
+
     pub(crate) fn appends(&self) -> usize {
         self.appends.load(Ordering::SeqCst)
     }
@@ -91,6 +120,18 @@ impl CountingStore {
         self.saved.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    fn note(
+        &self,
+        session: SessionId,
+        expected: Position,
+        appended: &Result<Position, StoreError>,
+        bodies: Option<Vec<RecordBody>>,
+    ) {
+        if let (Some(note), Some(bodies), Ok(_)) = (&self.on_append, bodies, appended) {
+            note(session, expected, &bodies);
+        }
+    }
+
     /// Returns this snapshot for every session from now on.
     pub(crate) fn forge(&self, position: u64, bytes: Vec<u8>) {
         let forged = SavedSnapshot { position: Position::new(position), bytes };
@@ -120,8 +161,8 @@ impl Store for CountingStore {
         self.inner.is_current(session, fence)
     }
 
-    fn is_within_lease(&self, _: SessionId, _: FenceToken) -> bool {
-        !self.is_lease_over.load(Ordering::SeqCst)
+    fn is_within_lease(&self, session: SessionId, fence: FenceToken) -> bool {
+        !self.is_lease_over.load(Ordering::SeqCst) && self.inner.is_within_lease(session, fence)
     }
 
     fn append(
@@ -132,8 +173,10 @@ impl Store for CountingStore {
         batch: Batch,
     ) -> BoxFuture<'_, Result<Position, StoreError>> {
         self.appends.fetch_add(1, Ordering::SeqCst);
+        let bodies = self.on_append.is_some().then(|| batch.bodies().to_vec());
         Box::pin(async move {
             let appended = self.inner.append(session, expected, fence, batch).await;
+            self.note(session, expected, &appended, bodies);
             self.stalls.subscribe().wait_for(|stalls| !stalls).await.unwrap();
             appended
         })
@@ -146,11 +189,13 @@ impl Store for CountingStore {
         fence: FenceToken,
         batch: Batch,
     ) -> BoxFuture<'_, Result<Position, StoreError>> {
+        let bodies = self.on_append.is_some().then(|| batch.bodies().to_vec());
         Box::pin(async move {
             let appended = match self.refuses_unsynced.load(Ordering::SeqCst) {
                 true => Err(StoreError::Full { reason: "no space".to_owned(), source: None }),
                 false => self.inner.append_unsynced(session, expected, fence, batch).await,
             };
+            self.note(session, expected, &appended, bodies);
             self.unsynced.send_modify(|count| *count += 1);
             self.stalls.subscribe().wait_for(|stalls| !stalls).await.unwrap();
             appended
