@@ -25,6 +25,8 @@ pub const USER: &str = "tailor";
 pub const PORT: u16 = 5432;
 /// The port of the pooler.
 pub const POOLER: u16 = 6432;
+/// How many connections the pooler opens to the server.
+const POOL_SIZE: usize = 2;
 
 /// Settings for a server whose data nobody needs after a crash of the machine.
 const SETTINGS: &str = "
@@ -181,7 +183,7 @@ fn start_pooler(directory: &Path, owner: Option<(u32, u32)>) {
     let place = directory.display();
     let settings = format!(
         "[databases]\n* = host={place} port={PORT}\n[pgbouncer]\nlisten_addr =\nlisten_port = {POOLER}\nunix_socket_dir = {place}\n\
-         auth_type = trust\nauth_file = {place}/users.txt\npool_mode = transaction\ndefault_pool_size = 2\nmax_client_conn = 1000\n\
+         auth_type = trust\nauth_file = {place}/users.txt\npool_mode = transaction\ndefault_pool_size = {POOL_SIZE}\nmax_client_conn = 1000\n\
          pidfile = {place}/pgbouncer.pid\nlogfile = {place}/pgbouncer.log\nquery_wait_timeout = 100\n"
     );
     let file = directory.join("pgbouncer.ini");

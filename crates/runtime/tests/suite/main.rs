@@ -10,6 +10,7 @@ mod boundaries;
 mod callers;
 mod captures;
 mod changes;
+mod chaos;
 mod checkpoints;
 mod commits;
 mod compensating;

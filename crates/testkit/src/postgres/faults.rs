@@ -3,9 +3,10 @@
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Child;
 use std::time::Duration;
 
-use super::{POOLER, PORT, TestServer, USER, accepts, command, start_pooler};
+use super::{POOL_SIZE, POOLER, PORT, TestServer, USER, accepts, command, start_pooler};
 
 /// How a server is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +60,17 @@ impl TestServer {
         }
     }
 
+    /// Uses all connections of the pooler for a time.
+    pub fn occupy_pooler(&self, time: Duration) -> Vec<Child> {
+        let sql = format!("SELECT pg_sleep({})", time.as_secs_f64());
+        let occupy = || {
+            let mut psql = command(&self.programs.join("psql"), self.owner);
+            psql.args(["-X", "-U", USER, "-d", "postgres", "-c", &sql, "-p", &POOLER.to_string(), "-h"]);
+            psql.arg(&self.directory).spawn().expect("psql runs")
+        };
+        (0..POOL_SIZE).map(|_| occupy()).collect()
+    }
+
     /// Starts a standby that follows the server, and without which nothing is committed.
     pub fn start_standby(&self) {
         let (place, data) = (self.directory.join("standby"), self.standby_data());
@@ -102,7 +114,7 @@ impl TestServer {
         panic!("the standby does not follow: {}", fs::read_to_string(log).unwrap_or_default());
     }
 
-    /// Ends the server as by a crash, and makes the standby the one that writes. Returns the directory of its socket.
+    /// Ends the server as by a crash, and makes the standby the one that writes. Returns its socket.
     pub fn fail_over(&self) -> PathBuf {
         self.stop(StopMode::Immediate);
         self.control(&self.standby_data(), &["-w", "-t", "60", "promote"]);
@@ -110,7 +122,7 @@ impl TestServer {
         assert_eq!(self.sql_in(&place, "SELECT pg_is_in_recovery()"), "f", "the standby was not promoted");
         self.sql_in(&place, "ALTER SYSTEM SET synchronous_standby_names = ''");
         self.sql_in(&place, "SELECT pg_reload_conf()");
-        place
+        place.join(format!(".s.PGSQL.{PORT}"))
     }
 
     fn standby_data(&self) -> PathBuf {
