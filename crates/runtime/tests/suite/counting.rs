@@ -45,6 +45,7 @@ impl Default for CountingStore {
             stalls_snapshots: watch::Sender::default(),
             unsynced: watch::Sender::default(),
             refuses_unsynced: AtomicBool::default(),
+            is_lease_over: AtomicBool::default(),
             reads: Mutex::default(),
             saved: Mutex::default(),
             before_read: OnceLock::default(),

@@ -75,7 +75,7 @@ fn a_lease_is_renewed_for_as_long_as_the_store_is_open() {
 /// The server may have freed the session meanwhile: without an answer, nothing of the worker may continue beyond its lease.
 #[test]
 fn a_worker_that_cannot_renew_its_lease_stops_itself() {
-    let Some((store, proxy, _place)) = super::lost_answers::behind_proxy_with(|options| {
+    let Some((store, cuts, _place)) = super::lost_answers::behind_proxy_with(|options| {
         options.with_lease(Duration::from_secs(2)).with_deadline(Duration::from_secs(20))
     }) else {
         return;
@@ -83,27 +83,27 @@ fn a_worker_that_cannot_renew_its_lease_stops_itself() {
     let held = claim(&*store, ClaimMode::IfFree).unwrap();
     assert!(block_on(store.is_current(held.session, held.fence)).unwrap());
     assert!(store.is_within_lease(held.session, held.fence));
-    proxy.stop();
+    cuts.stop();
     let since = std::time::Instant::now();
     eventually(|| !block_on(store.is_current(held.session, held.fence)).unwrap_or(true));
     assert!(since.elapsed() < Duration::from_secs(15), "it does not wait for the server");
     // No statement is sent for this answer.
     assert!(!store.is_within_lease(held.session, held.fence));
-    proxy.resume();
+    cuts.resume();
 }
 
 /// Nobody else would free a session that a living process holds without knowing it.
 #[test]
 fn a_claim_whose_release_was_lost_can_be_claimed_again() {
-    let Some((store, proxy, _place)) =
+    let Some((store, cuts, _place)) =
         super::lost_answers::behind_proxy_with(|options| options.with_deadline(Duration::from_millis(500)))
     else {
         return;
     };
     let held = claim(&*store, ClaimMode::IfFree).unwrap();
-    proxy.stop();
+    cuts.stop();
     block_on(store.release(held)).expect_err("the server is away");
-    proxy.resume();
+    cuts.resume();
     eventually(|| match claim(&*store, ClaimMode::IfFree) {
         Ok(_) => true,
         Err(StoreError::Unavailable { .. }) => false,

@@ -188,20 +188,20 @@ fn many_sessions_are_taken_in_their_order() {
 
 #[test]
 fn answers_that_are_lost_are_found_out() {
-    let Some((store, proxy, _place)) = behind_proxy() else { return };
+    let Some((store, cuts, _place)) = behind_proxy() else { return };
     let session = sample::session(1);
     let claim = block_on(store.claim(session, Owner::new("creator"), ClaimMode::IfFree)).unwrap();
     let created = sample::created(session);
     let mut batch = Batch::at(created.created_at).with(created);
     batch.enqueue(QueueEntry::new("tailor").with_key("once"));
-    proxy.lose(1);
+    cuts.lose(1);
     block_on(store.append(session, Position::START, claim.fence, batch)).expect("a lost answer is found out");
-    assert_eq!(proxy.lost(), 1);
+    assert_eq!(cuts.lost(), 1);
     block_on(Store::release(&*store, claim)).unwrap();
     assert_eq!(block_on(store.keyed("once")).unwrap(), Some(session));
 
     // The sessions of a take without an answer are nobody's for a while.
-    proxy.lose(1);
+    cuts.lose(1);
     let request = TakeRequest { owner: Owner::new("worker"), agents: vec!["tailor".into()], limit: 1 };
     let lost = block_on(store.take(request));
     assert!(matches!(lost, Err(StoreError::Unavailable { .. })), "{lost:?}");
@@ -210,9 +210,9 @@ fn answers_that_are_lost_are_found_out() {
     let taken = take(&store, 1).remove(0);
     assert_eq!(taken.attempts, 0);
 
-    proxy.lose(1);
+    cuts.lose(1);
     block_on(Queue::release(&*store, taken, QueueRest::Wait { until: None })).unwrap();
-    assert_eq!(proxy.lost(), 3);
+    assert_eq!(cuts.lost(), 3);
     assert_eq!(block_on(store.counts()).unwrap()[0].state, QueueState::Waiting);
     assert_eq!(block_on(store.holder(session)).unwrap(), None);
 }
