@@ -1,12 +1,13 @@
-//! A real PostgreSQL server for tests, with a pooler before it.
+//! Real PostgreSQL servers for tests, each with a pooler before it: the one that is installed, and version 18 beside it.
 //!
-//! The first test that needs it starts it on sockets in a private directory, as another user where the tests run as root. All test processes share it, each
+//! The first test that needs a server starts it on sockets in a private directory, as another user where the tests run as root. All test processes share it, each
 //! with schemas of its own. A script stops it, and removes its files, some seconds after the last of them has ended. A test that stops and restarts its
 //! server has one of its own ([`private_server`]). A [`Proxy`] before a server loses answers, connections and time.
 
 mod faults;
 mod proxy;
 
+use std::cell::Cell;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
@@ -28,6 +29,14 @@ pub const POOLER: u16 = 6432;
 /// How many connections the pooler opens to the server.
 const POOL_SIZE: usize = 2;
 
+/// Names the directory of the programs of PostgreSQL 18. `./test` installs them and sets it.
+const PROGRAMS_18: &str = "BACKSTITCH_POSTGRES_18";
+
+thread_local! {
+    /// Whether [`server`] is that of version 18 for this thread.
+    static USES_18: Cell<bool> = const { Cell::new(false) };
+}
+
 /// Settings for a server whose data nobody needs after a crash of the machine.
 const SETTINGS: &str = "
 listen_addresses = ''
@@ -41,7 +50,7 @@ logging_collector = off
 
 /// Stops the server once no process holds the lock.
 const WATCH: &str = r#"cd /; while sleep 5 && [ -d "$1" ]; do
-  flock -n -x "$1/users.lock" sh -c '"$2/pg_ctl" -D "$1/data" -m immediate stop; kill $(cat "$1/pgbouncer.pid"); rm -rf "$1/data" "$1/pgbouncer.pid"' x "$1" "$2" && exit 0
+  flock -n -x "$1/users.lock" sh -c '"$2/pg_ctl" -D "$1/data" -m immediate stop; kill $(cat "$1/pgbouncer.pid"); rm -rf "$1/data" "$1/programs" "$1/pgbouncer.pid"' x "$1" "$2" && exit 0
 done"#;
 
 /// A running server. It keeps running for as long as this value exists.
@@ -51,6 +60,8 @@ pub struct TestServer {
     programs: PathBuf,
     /// The user and the group that it runs as, if these are not those of the test.
     owner: Option<(u32, u32)>,
+    /// The client `psql`, which the package of version 18 lacks.
+    psql: PathBuf,
     has_pooler: bool,
     /// Whether it is that of one test, and ends with it.
     is_private: bool,
@@ -59,26 +70,49 @@ pub struct TestServer {
 
 /// Returns the server, which is started if it does not run. Without PostgreSQL, or without the right to run it, it says so loudly and returns `None`.
 pub fn server() -> Option<TestServer> {
-    let uid = fs::metadata("/proc/self").map_or(0, |process| std::os::unix::fs::MetadataExt::uid(&process));
-    // A socket's path is at most 107 bytes long.
-    let directory = PathBuf::from(format!("/tmp/backstitch-postgres-{uid}"));
-    fs::create_dir_all(&directory).expect("a directory for the server can be created");
-    running_in(directory, false)
+    if !USES_18.get() {
+        return running_in(shared_directory(""), None, false);
+    }
+    let Some(programs) = std::env::var_os(PROGRAMS_18) else {
+        skip("PostgreSQL 18 is not installed (`./test` does it)", " with it");
+        return None;
+    };
+    running_in(shared_directory("-18"), Some(programs.into()), false)
 }
 
 /// Starts a server in a directory, for one test. It stops with the value, or some seconds after the test was killed.
 pub fn private_server(directory: &Path) -> Option<TestServer> {
-    running_in(directory.to_owned(), true)
+    running_in(directory.to_owned(), None, true)
 }
 
-fn running_in(directory: PathBuf, is_private: bool) -> Option<TestServer> {
-    let Some(programs) = programs() else {
-        skip("PostgreSQL is not installed");
+/// Calls a function for which [`server`] is that of version 18.
+pub fn on_18<T>(run: impl FnOnce() -> T) -> T {
+    USES_18.set(true);
+    let done = run();
+    USES_18.set(false);
+    done
+}
+
+fn user_id() -> u32 {
+    fs::metadata("/proc/self").map_or(0, |process| std::os::unix::fs::MetadataExt::uid(&process))
+}
+
+fn shared_directory(suffix: &str) -> PathBuf {
+    // A socket's path is at most 107 bytes long.
+    let directory = PathBuf::from(format!("/tmp/backstitch-postgres-{}{suffix}", user_id()));
+    fs::create_dir_all(&directory).expect("a directory for the server can be created");
+    directory
+}
+
+/// Returns the server in a directory, with the programs that are installed or with others.
+fn running_in(directory: PathBuf, others: Option<PathBuf>, is_private: bool) -> Option<TestServer> {
+    let Some(installed) = programs() else {
+        skip("PostgreSQL is not installed", "");
         return None;
     };
-    let root =
-        fs::metadata("/proc/self").is_ok_and(|process| std::os::unix::fs::MetadataExt::uid(&process) == 0);
-    let owner = root.then(|| passwd("postgres").unwrap_or((65534, 65534)));
+    let psql = installed.join("psql");
+    let programs = others.unwrap_or(installed);
+    let owner = (user_id() == 0).then(|| passwd("postgres").unwrap_or((65534, 65534)));
     let shared = |name: &str| {
         let path = directory.join(name);
         let file = OpenOptions::new()
@@ -101,12 +135,12 @@ fn running_in(directory: PathBuf, is_private: bool) -> Option<TestServer> {
         }
         start(&programs, &directory, owner, has_pooler);
     }
-    Some(TestServer { directory, programs, owner, has_pooler, is_private, _users: users })
+    Some(TestServer { directory, programs, psql, owner, has_pooler, is_private, _users: users })
 }
 
-fn skip(reason: &str) {
+fn skip(reason: &str, how: &str) {
     use std::io::Write as _;
-    let _ = writeln!(std::io::stderr(), "== {reason}: the store in PostgreSQL is NOT tested");
+    let _ = writeln!(std::io::stderr(), "== {reason}: the store in PostgreSQL is NOT tested{how}");
 }
 
 /// Returns the newest programs of the server.
@@ -151,6 +185,7 @@ fn command(program: &Path, owner: Option<(u32, u32)>) -> Command {
 }
 
 fn start(programs: &Path, directory: &Path, owner: Option<(u32, u32)>, has_pooler: bool) {
+    let programs = &runnable(programs, directory, owner);
     let data = directory.join("data");
     let _ = fs::remove_dir_all(&data);
     let run = |name: &str, arguments: &[&str]| {
@@ -177,6 +212,26 @@ fn start(programs: &Path, directory: &Path, owner: Option<(u32, u32)>, has_poole
     watch.args(["--fork", "sh", "-c", WATCH, "watch"]).arg(directory).arg(programs);
     let started = watch.status();
     assert!(started.is_ok_and(|started| started.success()), "the watch does not start");
+}
+
+/// Returns the directory of the programs, or that of a copy where their owner may not enter the directories above them.
+fn runnable(programs: &Path, directory: &Path, owner: Option<(u32, u32)>) -> PathBuf {
+    let starts = command(&programs.join("postgres"), owner).arg("--version").status();
+    if starts.is_ok_and(|ended| ended.success()) {
+        return programs.to_owned();
+    }
+    let copy = directory.join("programs");
+    let _ = fs::remove_dir_all(&copy);
+    let run = |name: &str, arguments: &[&std::ffi::OsStr]| {
+        let ended = command(Path::new(name), None).args(arguments).status();
+        assert!(ended.is_ok_and(|ended| ended.success()), "{name} fails: PostgreSQL cannot be copied");
+    };
+    // The programs find their libraries beside them.
+    run("cp", &["-R".as_ref(), programs.join("..").as_os_str(), copy.as_os_str()]);
+    if let Some((uid, gid)) = owner {
+        run("chown", &["-R".as_ref(), format!("{uid}:{gid}").as_ref(), copy.as_os_str()]);
+    }
+    copy.join("bin")
 }
 
 fn start_pooler(directory: &Path, owner: Option<(u32, u32)>) {
@@ -210,7 +265,7 @@ impl TestServer {
     /// The same through the pooler, if there is one.
     pub fn pooled_address(&self) -> Option<String> {
         if !self.has_pooler {
-            skip("pgbouncer is not installed");
+            skip("pgbouncer is not installed", " through it");
         }
         self.has_pooler.then(|| self.address_on(&self.directory, POOLER))
     }
@@ -231,7 +286,7 @@ impl TestServer {
     }
 
     fn sql_in(&self, directory: &Path, sql: &str) -> String {
-        let mut command = Command::new(self.programs.join("psql"));
+        let mut command = Command::new(&self.psql);
         command.args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-U", USER, "-d", "postgres", "-p"]);
         command.arg(PORT.to_string()).arg("-h").arg(directory).args(["-c", sql]).stdin(Stdio::null());
         let output = command.output().expect("psql runs");

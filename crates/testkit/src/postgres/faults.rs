@@ -64,7 +64,7 @@ impl TestServer {
     pub fn occupy_pooler(&self, time: Duration) -> Vec<Child> {
         let sql = format!("SELECT pg_sleep({})", time.as_secs_f64());
         let occupy = || {
-            let mut psql = command(&self.programs.join("psql"), self.owner);
+            let mut psql = command(&self.psql, self.owner);
             psql.args(["-X", "-U", USER, "-d", "postgres", "-c", &sql, "-p", &POOLER.to_string(), "-h"]);
             psql.arg(&self.directory).spawn().expect("psql runs")
         };

@@ -143,3 +143,13 @@ fn a_fence_that_a_failover_gives_again_does_not_let_its_first_holder_write() {
     assert!(matches!(stale, Err(StoreError::Fenced { .. })), "{stale:?}");
     block_on(other.append(second.session, start, second.fence, batch)).unwrap();
 }
+
+super::support::also_on_18! {
+    a_store_that_is_closed_holds_nothing
+    a_worker_that_no_longer_renews_its_lease_holds_nothing
+    a_lease_is_renewed_for_as_long_as_the_store_is_open
+    a_worker_that_cannot_renew_its_lease_stops_itself
+    a_claim_whose_release_was_lost_can_be_claimed_again
+    only_one_of_many_tasks_of_a_store_claims_a_session
+    a_fence_that_a_failover_gives_again_does_not_let_its_first_holder_write
+}

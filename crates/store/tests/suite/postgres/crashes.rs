@@ -110,3 +110,8 @@ fn connections_that_end_during_commits_lose_nothing_and_repeat_nothing() {
     assert_eq!(writer.next, Position::new(151));
     assert!(block_on(StoreAdmin::verify(&*store)).unwrap().is_sound());
 }
+
+super::support::also_on_18! {
+    a_killed_writer_loses_nothing_and_holds_nothing
+    connections_that_end_during_commits_lose_nothing_and_repeat_nothing
+}

@@ -70,3 +70,9 @@ fn a_server_that_lost_what_it_acknowledged_is_found_out() {
     assert!(matches!(&lost, Err(StoreError::HistoryLost { .. })), "{lost:?}");
     assert_eq!(notes(&*store, sample::session(1)), ["one"]);
 }
+
+super::support::also_on_18! {
+    a_batch_whose_answer_is_lost_is_acknowledged_once
+    an_outcome_that_cannot_be_found_out_is_said_to_be_unknown
+    a_server_that_lost_what_it_acknowledged_is_found_out
+}

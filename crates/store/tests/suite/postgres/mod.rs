@@ -1,4 +1,4 @@
-//! The store in PostgreSQL fulfils the guarantees of all ports, directly and through a pooler, and its own.
+//! The store in PostgreSQL fulfils the guarantees of all ports, directly and through a pooler, on the version that is installed and on 18, and its own.
 
 mod address;
 mod claims;
@@ -40,4 +40,32 @@ mod pooled_queue {
 
 mod pooled_admin {
     crate::conformance::admin::store_admin_conformance!(optional super::support::Temporary::pooled);
+}
+
+mod on_18 {
+    use super::support::Temporary;
+
+    mod conformance {
+        crate::conformance::store_conformance!(optional super::Temporary::on_18);
+    }
+
+    mod queue {
+        crate::conformance::queue::queue_conformance!(optional super::Temporary::on_18);
+    }
+
+    mod admin {
+        crate::conformance::admin::store_admin_conformance!(optional super::Temporary::on_18);
+    }
+
+    mod pooled {
+        crate::conformance::store_conformance!(optional super::Temporary::pooled_on_18);
+    }
+
+    mod pooled_queue {
+        crate::conformance::queue::queue_conformance!(optional super::Temporary::pooled_on_18);
+    }
+
+    mod pooled_admin {
+        crate::conformance::admin::store_admin_conformance!(optional super::Temporary::pooled_on_18);
+    }
 }

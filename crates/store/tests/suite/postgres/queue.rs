@@ -216,3 +216,11 @@ fn answers_that_are_lost_are_found_out() {
     assert_eq!(block_on(store.counts()).unwrap()[0].state, QueueState::Waiting);
     assert_eq!(block_on(store.holder(session)).unwrap(), None);
 }
+
+super::support::also_on_18! {
+    sessions_of_a_killed_worker_are_ready_again
+    a_worker_whose_lease_is_over_is_stale_everywhere
+    sessions_of_an_answer_that_was_lost_are_ready_again
+    many_sessions_are_taken_in_their_order
+    answers_that_are_lost_are_found_out
+}

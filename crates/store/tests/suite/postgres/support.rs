@@ -12,6 +12,19 @@ use crate::conformance::HasStore;
 use crate::conformance::admin::HasAdmin;
 use crate::conformance::queue::HasQueue;
 
+/// Generates tests that run those of these names again, on a server of version 18.
+macro_rules! also_on_18 {
+    ($($test:ident)*) => {
+        mod on_18 {$(
+            #[test]
+            fn $test() {
+                backstitch_testkit::postgres::on_18(super::$test);
+            }
+        )*}
+    };
+}
+pub(crate) use also_on_18;
+
 /// A store in a new schema.
 pub(crate) struct Temporary {
     // Closed before the server may stop.
@@ -46,6 +59,16 @@ impl Temporary {
         let address = server.pooled_address()?;
         // The two connections of the pooler serve all tests that run at a time.
         Some(Self::at(server, address, options().with_deadline(Duration::from_secs(60))))
+    }
+
+    /// A store in a server of version 18.
+    pub(crate) fn on_18() -> Option<Self> {
+        postgres::on_18(Self::new)
+    }
+
+    /// The same through the pooler.
+    pub(crate) fn pooled_on_18() -> Option<Self> {
+        postgres::on_18(Self::pooled)
     }
 
     pub(crate) fn at(server: TestServer, address: String, options: PostgresOptions) -> Self {
