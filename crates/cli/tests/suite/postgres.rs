@@ -112,6 +112,23 @@ fn the_doctor_checks_the_server() {
 }
 
 #[test]
+fn what_sessions_use_is_counted_in_a_server_and_limited_by_the_day() {
+    let Some(user) = User::new() else { return };
+    let usage = json!({"input_tokens": 19_000, "output_tokens": 900});
+    let script = json!({"reply": [{"text": "Done.", "usage": usage}]});
+    std::fs::write(user.path("script.json"), script.to_string()).unwrap();
+    user.sew();
+    let used: Value = serde_json::from_str(&user.run(&["stats", "--json", "--since", "1d"])).unwrap();
+    assert_eq!((&used["sessions"], &used["total"]["input_tokens"]), (&json!(1), &json!(19_000)), "{used}");
+    assert_eq!(used["days"].as_array().unwrap().len(), 1, "{used}");
+    std::fs::create_dir_all(user.path("config/backstitch")).unwrap();
+    std::fs::write(user.path("config/backstitch/config.toml"), "[day_budget]\ntokens = 19000\n").unwrap();
+    let model = format!("scripted:{}", user.path("script.json").display());
+    let refused = user.at(&user.address, &["run", "Sew", "--model", &model]);
+    assert!(refused.errors.contains("the budget of the day is used up"), "{refused:?}");
+}
+
+#[test]
 fn a_server_that_is_away_or_refuses_is_named_without_a_password() {
     let Some(user) = User::new() else { return };
     for (address, code) in [

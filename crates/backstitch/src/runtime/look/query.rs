@@ -17,46 +17,48 @@ use crate::budget::Amounts;
 use crate::ports::{RowSink, SelectError, SelectLimits, SelectedRows, SqlValue, StoreError};
 use crate::report::{QueryRow, UsageKey, UsageReport, UsageRow, UsageSum};
 use crate::runtime::Runtime;
+use crate::stores::StoreAddress;
 use crate::time::Timestamp;
 
 /// How long the thread may need to end after its time is over.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Requests by day, agent and model.
-const REQUESTS: &str = "SELECT coalesce(date(started_at, 'localtime'), '') AS day,
-    coalesce(sessions.agent, '') AS agent, coalesce(sessions.tags, '{}') AS tags,
+/// Requests by day, agent and model. Like the other statements, it is one of SQLite and of PostgreSQL.
+const REQUESTS: &str = "SELECT coalesce({day}, '') AS day,
+    coalesce(sessions.agent, '') AS agent, coalesce(CAST(sessions.tags AS text), '{}') AS tags,
     coalesce(provider || ':' || model, '') AS what, count(*) AS requests,
     coalesce(sum(failures), 0) AS failures, coalesce(sum(retries), 0) AS retries,
     coalesce(sum(requests.input_tokens), 0) AS input_tokens,
     coalesce(sum(requests.output_tokens), 0) AS output_tokens,
     coalesce(sum(requests.money_micros), 0) AS money_micros,
-    coalesce(sum(requests.money_micros = 0 AND requests.input_tokens + requests.output_tokens > 0), 0) AS unpriced_requests,
+    sum(CASE WHEN requests.money_micros = 0 AND requests.input_tokens + requests.output_tokens > 0 THEN 1 ELSE 0 END)
+        AS unpriced_requests,
     coalesce(sum(millis), 0) AS model_millis,
     0 AS calls, 0 AS failed_calls, 0 AS repeated_calls, 0 AS call_millis
     FROM requests LEFT JOIN sessions ON sessions.session = requests.session
-    WHERE started_at >= ?1 GROUP BY 1, 2, 3, 4";
+    WHERE started_at >= $1 GROUP BY 1, 2, 3, 4";
 
 /// Calls by day, agent and tool.
-const CALLS: &str = "SELECT coalesce(date(coalesce(started_at, asked_at), 'localtime'), '') AS day,
-    coalesce(sessions.agent, '') AS agent, coalesce(sessions.tags, '{}') AS tags, coalesce(tool, '') AS what,
+const CALLS: &str = "SELECT coalesce({day}, '') AS day,
+    coalesce(sessions.agent, '') AS agent, coalesce(CAST(sessions.tags AS text), '{}') AS tags, coalesce(tool, '') AS what,
     count(*) AS calls,
-    coalesce(sum(status = 'failed'), 0) AS failed_calls,
-    coalesce(sum(max(attempts - 1, 0)), 0) AS repeated_calls, coalesce(sum(millis), 0) AS call_millis,
+    sum(CASE WHEN status = 'failed' THEN 1 ELSE 0 END) AS failed_calls,
+    sum(CASE WHEN attempts > 1 THEN attempts - 1 ELSE 0 END) AS repeated_calls, coalesce(sum(millis), 0) AS call_millis,
     0 AS requests, 0 AS failures, 0 AS retries, 0 AS input_tokens, 0 AS output_tokens, 0 AS money_micros,
     0 AS model_millis
     FROM calls LEFT JOIN sessions ON sessions.session = calls.session
-    WHERE coalesce(started_at, asked_at) >= ?1 GROUP BY 1, 2, 3, 4";
+    WHERE coalesce(started_at, asked_at) >= $1 GROUP BY 1, 2, 3, 4";
 
 /// What was charged since midnight. The charge for a call of a sub-agent repeats what the sub-agent was charged.
-const TODAY: &str = "SELECT coalesce(sum(data ->> '$.amounts.input_tokens'), 0) AS input_tokens,
-    coalesce(sum(data ->> '$.amounts.output_tokens'), 0) AS output_tokens,
-    coalesce(sum(data ->> '$.amounts.money_micros'), 0) AS money_micros,
-    coalesce(sum(data ->> '$.amounts.turns'), 0) AS turns
-    FROM records WHERE kind = 'budget_charged' AND coalesce(data ->> '$.amounts.calls', 0) = 0
-    AND at >= strftime('%Y-%m-%dT%H:%M:%S', 'now', 'localtime', 'start of day', 'utc')";
+const TODAY: &str = "SELECT coalesce(sum(CAST(data -> 'amounts' ->> 'input_tokens' AS numeric)), 0) AS input_tokens,
+    coalesce(sum(CAST(data -> 'amounts' ->> 'output_tokens' AS numeric)), 0) AS output_tokens,
+    coalesce(sum(CAST(data -> 'amounts' ->> 'money_micros' AS numeric)), 0) AS money_micros,
+    coalesce(sum(CAST(data -> 'amounts' ->> 'turns' AS numeric)), 0) AS turns
+    FROM records WHERE kind = 'budget_charged' AND coalesce(CAST(data -> 'amounts' ->> 'calls' AS numeric), 0) = 0
+    AND at >= {midnight}";
 
 /// Sessions that changed.
-const SESSIONS: &str = "SELECT count(*) FROM sessions WHERE updated_at >= ?1";
+const SESSIONS: &str = "SELECT count(*) FROM sessions WHERE updated_at >= $1";
 
 /// Limits of a query. All rows are needed, and a large store takes long.
 const LIMITS: SelectLimits =
@@ -129,8 +131,10 @@ impl Runtime {
         for row in self.rows::<BTreeMap<String, u64>>(SESSIONS, &since_text).await? {
             report.sessions += row.values().sum::<u64>();
         }
-        let requests: Vec<UsedPart> = self.rows(REQUESTS, &since_text).await?;
-        let calls: Vec<UsedPart> = self.rows(CALLS, &since_text).await?;
+        let requests = REQUESTS.replace("{day}", &self.day_of("started_at"));
+        let calls = CALLS.replace("{day}", &self.day_of("coalesce(started_at, asked_at)"));
+        let requests: Vec<UsedPart> = self.rows(&requests, &since_text).await?;
+        let calls: Vec<UsedPart> = self.rows(&calls, &since_text).await?;
         let rows = |parts: &[UsedPart], key: fn(&UsedPart) -> UsageKey| {
             UsageRow::sums(parts.iter().map(|part| (key(part), part.usage)))
         };
@@ -145,10 +149,27 @@ impl Runtime {
         Ok(report)
     }
 
-    /// Adds up what the sessions of the store were charged since midnight of the local time zone: tokens, money and turns.
+    /// Adds up what the sessions of the store were charged since midnight: tokens, money and turns. Days are those of the local time zone, and of UTC
+    /// for a store in a server, which programs in several zones share.
     pub async fn spent_today(&self) -> Result<Amounts, SelectError> {
-        let rows: Vec<Amounts> = self.rows(TODAY, &[]).await?;
+        let midnight = match self.has_local_days() {
+            true => "strftime('%Y-%m-%dT%H:%M:%S', 'now', 'localtime', 'start of day', 'utc')",
+            false => "to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD')",
+        };
+        let rows: Vec<Amounts> = self.rows(&TODAY.replace("{midnight}", midnight), &[]).await?;
         Ok(rows.into_iter().fold(Amounts::ZERO, Amounts::plus))
+    }
+
+    fn has_local_days(&self) -> bool {
+        matches!(self.store.address, StoreAddress::File(_) | StoreAddress::Memory)
+    }
+
+    /// Returns SQL for the day of a time.
+    fn day_of(&self, time: &str) -> String {
+        match self.has_local_days() {
+            true => format!("date({time}, 'localtime')"),
+            false => format!("substr({time}, 1, 10)"),
+        }
     }
 
     async fn rows<T: DeserializeOwned>(
