@@ -1,12 +1,13 @@
 //! Commands with a store in PostgreSQL.
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use backstitch_testkit::postgres::{self, TestServer};
 use serde_json::{Value, json};
 
 use crate::command::Ran;
+use crate::stage::{ended, signal, wait_until};
 
 /// A user with a project, whose store is in a server.
 struct User {
@@ -31,12 +32,16 @@ impl User {
         self.directory.path().canonicalize().unwrap().join(name)
     }
 
-    fn at(&self, store: &str, arguments: &[&str]) -> Ran {
+    fn command(&self, store: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_backstitch"));
         command.current_dir(self.path("project")).args(arguments).args(["--store", store]);
         command.env("XDG_STATE_HOME", self.path("state")).env("XDG_CONFIG_HOME", self.path("config"));
         command.env_remove("BACKSTITCH_STORE").env("PGPASSWORD", "hunter2-leaked");
-        let output = command.output().unwrap();
+        command
+    }
+
+    fn at(&self, store: &str, arguments: &[&str]) -> Ran {
+        let output = self.command(store, arguments).output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let ran =
             Ran { code: output.status.code(), output: text(&output.stdout), errors: text(&output.stderr) };
@@ -126,6 +131,32 @@ fn what_sessions_use_is_counted_in_a_server_and_limited_by_the_day() {
     let model = format!("scripted:{}", user.path("script.json").display());
     let refused = user.at(&user.address, &["run", "Sew", "--model", &model]);
     assert!(refused.errors.contains("the budget of the day is used up"), "{refused:?}");
+}
+
+/// A failover to a standby that lags loses records. What they say may have happened outside, so no worker repeats it.
+#[test]
+fn a_worker_leaves_a_session_whose_records_were_lost_to_a_person() {
+    let Some(user) = User::new() else { return };
+    let wait = "touch ../begun; while [ ! -e ../end ]; do sleep 0.05; done";
+    let calls = json!([{"name": "shell", "arguments": {"command": wait}}]);
+    let script = json!({"reply": [{"calls": calls}, {"text": "Done."}]});
+    std::fs::write(user.path("script.json"), script.to_string()).unwrap();
+    let model = format!("scripted:{}", user.path("script.json").display());
+    user.run(&["enqueue", "Sew", "--sandbox", "off", "--model", &model]);
+    let mut worker = user.command(&user.address, &["worker", "--json"]);
+    let worker = worker.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_until("the call", || user.path("begun").exists());
+    let schema = postgres::schema_of(&user.address);
+    user.server.sql(&format!(
+        "UPDATE {schema}.sessions s SET head = head - 1, chain = (SELECT checksum FROM {schema}.records r WHERE r.session = s.id AND r.position = s.head - 2)"
+    ));
+    user.server
+        .sql(&format!("DELETE FROM {schema}.records WHERE position >= (SELECT head FROM {schema}.sessions)"));
+    std::fs::write(user.path("end"), "").unwrap();
+    let failed = || user.run(&["queue", "--json", "--state", "failed"]);
+    wait_until("the end of the attempt", || failed().contains("has lost records"));
+    signal(&worker, "TERM");
+    assert_eq!(ended(worker).code, Some(0));
 }
 
 #[test]
