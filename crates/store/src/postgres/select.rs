@@ -80,8 +80,12 @@ fn confine(link: &Link<'_>, limits: SelectLimits) -> Result<(), Failure> {
     let millis = limits.time.as_millis().max(1);
     link.batch(&format!("SET LOCAL statement_timeout = {millis}; SET LOCAL lock_timeout = {millis}"))?;
     link.batch(&link.names().fill("SET LOCAL search_path = {views}, pg_temp"))?;
-    let sql = "SELECT pg_has_role(current_user, oid, 'MEMBER') FROM pg_roles WHERE rolname = $1";
-    let rows = link.query(sql, parameters![link.names().reader() => TEXT])?;
+    // A role that exists may lack the rights: its members may not be allowed to give them.
+    let sql =
+        "SELECT pg_has_role(current_user, r.oid, 'MEMBER') AND has_schema_privilege(r.oid, n.oid, 'USAGE')
+        FROM pg_roles AS r, pg_namespace AS n WHERE r.rolname = $1 AND n.nspname = $2";
+    let (reader, views) = (link.names().reader(), link.names().views());
+    let rows = link.query(sql, parameters![reader => TEXT, views => TEXT])?;
     match rows.first().map(|row| get::<bool>(row, 0)).transpose()? {
         Some(true) => link.batch(&link.names().fill("SET LOCAL ROLE {reader}")),
         _ => Ok(()),

@@ -47,6 +47,11 @@ impl Names {
         &self.schema
     }
 
+    /// The name of the schema of the views.
+    pub(super) fn views(&self) -> String {
+        format!("{}_views", self.schema)
+    }
+
     /// The name of the role that reads the views.
     pub(super) fn reader(&self) -> String {
         format!("{}_reader", self.schema)

@@ -120,6 +120,13 @@ fn a_query_cannot_leave_its_role() {
 
 /// The next append on the connection of a query would not be durable, or would wait for a lock of it for ever.
 #[test]
+fn a_role_without_rights_is_not_used() {
+    let Some(store) = Temporary::new() else { return };
+    store.sql("REVOKE ALL ON SCHEMA {schema}_views FROM {schema}_reader");
+    select(&store, "SELECT count(*) FROM sessions").expect("the user of the store reads");
+}
+
+#[test]
 fn a_query_leaves_nothing_on_its_connection() {
     let Some(store) = Temporary::with(super::support::options().with_connections(1)) else { return };
     // The role may be another one: what matters is the end of the transaction.
