@@ -256,6 +256,7 @@ impl Command {
     pub(crate) fn drives(&self) -> bool {
         match self {
             Self::Chat(_) | Self::Run(_) | Self::Resume(_) | Self::Ask(_) | Self::Compact(_) => true,
+            Self::Worker(_) => true,
             #[cfg(feature = "mcp")]
             Self::Mcp(_) => true,
             #[cfg(feature = "server")]

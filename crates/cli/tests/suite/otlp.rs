@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
@@ -16,7 +17,7 @@ use prost::Message as _;
 use serde_json::json;
 
 use crate::serve::Served;
-use crate::stage::{Stage, scripted, wait_until};
+use crate::stage::{Stage, ended, scripted, signal, wait_until};
 
 /// What a collector received.
 #[derive(Default)]
@@ -183,6 +184,18 @@ fn a_server_exports_its_requests_and_runs() {
     let Some(Data::Gauge(gauge)) = gauge else { panic!("{gauge:?}") };
     assert_eq!(gauge.data_points[0].value, Some(number_data_point::Value::AsInt(8)));
     assert_eq!(served.end(), Some(130));
+}
+
+#[test]
+fn a_worker_exports_what_it_drives() {
+    let collector = Collector::start();
+    let stage = collector.stage();
+    let model = scripted(&stage, &json!([{"text": "Mended."}]));
+    stage.run(&["enqueue", "Mend the coat.", "--model", &model]).worked_quietly();
+    let worker = stage.command(&["worker", "--json"]).stdout(Stdio::null()).spawn().unwrap();
+    wait_until("the spans", || collector.spans().iter().any(|span| span.name.starts_with("invoke_agent")));
+    signal(&worker, "TERM");
+    assert_eq!(ended(worker).code, Some(0));
 }
 
 #[test]
