@@ -19,6 +19,7 @@ mod config;
 mod containment;
 mod continuing;
 mod day;
+mod deploy;
 mod doctor;
 mod endings;
 mod erasing;

@@ -193,7 +193,9 @@ fn a_worker_exports_what_it_drives() {
     let model = scripted(&stage, &json!([{"text": "Mended."}]));
     stage.run(&["enqueue", "Mend the coat.", "--model", &model]).worked_quietly();
     let worker = stage.command(&["worker", "--json"]).stdout(Stdio::null()).spawn().unwrap();
-    wait_until("the spans", || collector.spans().iter().any(|span| span.name.starts_with("invoke_agent")));
+    let is_evaluation =
+        |span: &Span| text(&span.attributes, "gen_ai.operation.name").as_deref() == Some("invoke_agent");
+    wait_until("the spans", || collector.spans().iter().any(is_evaluation));
     signal(&worker, "TERM");
     assert_eq!(ended(worker).code, Some(0));
 }
