@@ -92,7 +92,6 @@ fn latency(report: &mut Report, client: &ApiClient, session: SessionId) {
         ("calls", "/calls?limit=1000&from=5000"),
         ("state", "/state"),
         ("state at a point", "/state?at=20000"),
-        ("diff", "/diff?from=10000&to=20000&names=true"),
         ("graph", "/graph"),
         ("sessions", "/../../sessions?limit=100"),
     ] {

@@ -24,6 +24,9 @@ mod time;
 pub use postgres::{InvalidAddress, PostgresAddress, PostgresOptions, PostgresStore, ServerCheck};
 pub use sqlite::{Bundle, Counters, SqliteOptions, SqliteStore};
 
+/// The stored name of the kind of notes.
+const NOTE_KIND: &str = "note";
+
 /// A store in memory, which [`SqliteStore::new`] creates. Its data ends with the value. SQL, backups, salvage, bundles, copies
 /// of sessions and rules of retention need a file, and are not supported.
 pub type MemoryStore = SqliteStore;

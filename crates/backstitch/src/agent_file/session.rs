@@ -72,12 +72,15 @@ pub(crate) async fn defining_records(
     session: SessionId,
     before: Option<Position>,
 ) -> Result<Vec<Record>, RuntimeError> {
-    let mut records = backstitch_runtime::read_records(store, session, Position::START, before).await?;
+    let first = Position::START..Position::START.next();
+    let mut records = backstitch_runtime::read_records(store, session, first.start, Some(first.end)).await?;
+    records.extend(store.notes(session).await.map_err(RuntimeError::Store)?);
     records.retain(|record| match &record.body {
         RecordBody::SessionCreated(_) => true,
         RecordBody::Note(note) => [AGENT, IMPORTED].contains(&&*note.topic),
         _ => false,
     });
+    records.retain(|record| before.is_none_or(|before| record.position < before));
     for record in &mut records {
         if let RecordBody::Note(note) = &mut record.body {
             fetch_large(store, note).await.map_err(RuntimeError::Store)?;

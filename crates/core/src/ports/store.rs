@@ -90,6 +90,9 @@ pub struct SavedSnapshot {
     pub bytes: Vec<u8>,
 }
 
+/// Number of records that are read at a time.
+const PAGE: usize = 1_000;
+
 /// A store of journals and objects.
 pub trait Store: Send + Sync {
     /// Claims a session, which need not exist yet. Each claim has a larger fence than all earlier ones.
@@ -151,6 +154,21 @@ pub trait Store: Send + Sync {
         from: Position,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<Record>, StoreError>>;
+
+    /// Returns all notes of a session, in order. A store that can find them does not read the records between them.
+    fn notes(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<Record>, StoreError>> {
+        Box::pin(async move {
+            let (mut notes, mut from) = (Vec::new(), Position::START);
+            loop {
+                let page = self.read(session, from, PAGE).await?;
+                if page.is_empty() {
+                    return Ok(notes);
+                }
+                from = from.after(page.len());
+                notes.extend(page.into_iter().filter(|record| matches!(record.body, RecordBody::Note(_))));
+            }
+        })
+    }
 
     /// Returns all sessions, in the order of their creation.
     fn sessions(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>>;

@@ -87,6 +87,10 @@ impl Store for PostgresStore {
         self.run(move |shared| async move { records::read(&shared, session, from, limit).await })
     }
 
+    fn notes(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<Record>, StoreError>> {
+        self.run(move |shared| async move { records::notes(&shared, session).await })
+    }
+
     fn sessions(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
         self.run(|shared| async move { records::sessions(&shared).await })
     }

@@ -11,6 +11,7 @@ use super::link::Link;
 use super::schema::get;
 use super::server::parameters;
 use super::store::SharedStore;
+use crate::NOTE_KIND;
 use crate::chain::Checksum;
 
 /// Number of records that a statement reads.
@@ -114,6 +115,33 @@ pub(super) async fn read(
             _ => return Ok(records),
         }
     }
+}
+
+/// Reads all notes, each verified against the checksum before it.
+pub(super) async fn notes(shared: &SharedStore, session: SessionId) -> Result<Vec<Record>, Failure> {
+    const NOTES: &str = "SELECT s.id, r.position, r.record, r.checksum, r.replaced, before.checksum
+        FROM {schema}.sessions s JOIN {schema}.records r ON r.session = s.id AND r.kind = $2
+        LEFT JOIN {schema}.records before ON before.session = s.id AND before.position = r.position - 1
+        WHERE s.session = $1 AND s.created IS NOT NULL ORDER BY r.position";
+    let rows = shared.server.read(NOTES, parameters![*session.as_uuid() => UUID, NOTE_KIND => TEXT]).await?;
+    if rows.is_empty() {
+        head(shared, session).await?;
+    }
+    let mut notes = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let position = Position::new(get::<i64>(row, 1)?.cast_unsigned());
+        let before: Option<&[u8]> = get(row, 5)?;
+        let damage = Damage::Gap;
+        let is_first = position == Position::START;
+        let checksum =
+            if is_first { Some(Checksum::start(session)) } else { before.and_then(Checksum::stored) };
+        let checksum = checksum.ok_or(StoreError::Damaged { session, position, damage })?;
+        let mut reader = ChainReader { session, next: position, checksum: Some(checksum), left: 1 };
+        if let Some((position, text)) = reader.verify(row)? {
+            notes.push(decode(session, position, text)?);
+        }
+    }
+    Ok(notes)
 }
 
 /// Passes the texts of at most `limit` records, starting at `from`, each verified.

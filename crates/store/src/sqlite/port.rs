@@ -142,6 +142,10 @@ impl Store for SqliteStore {
         self.read_with(move |connection| read::read(connection, session, from, limit))
     }
 
+    fn notes(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<Record>, StoreError>> {
+        self.read_with(move |connection| read::notes(connection, session))
+    }
+
     fn sessions(&self) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
         self.read_with(read::sessions)
     }

@@ -7,10 +7,11 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, params};
 
 use super::error::Failure;
-use super::keys::{end_of, key_of, last_key, number_of, position_of};
+use super::keys::{end_of, first_key, key_of, last_key, number_of, position_of};
 use super::redactions;
-use super::row::{RestoredText, RowContext, TEXT_COLUMNS, text_in};
+use super::row::{RestoredText, RowContext, TEXT_COLUMNS, kind_numbers, text_in};
 use super::sql::rows;
+use crate::NOTE_KIND;
 use crate::chain::Checksum;
 
 /// Number of a session; fails with `NotFound` if there is none.
@@ -82,6 +83,22 @@ pub(super) fn read_numbered(
         Ok(())
     })?;
     Ok(records)
+}
+
+/// Reads all notes, each verified against the checksum before it.
+pub(super) fn notes(connection: &Connection, session: SessionId) -> Result<Vec<Record>, Failure> {
+    let number = existing(connection, session)?;
+    // A row without a kind holds a whole text.
+    let kinds = kind_numbers(NOTE_KIND).map(|kind| format!(" OR kind = {kind}")).collect::<String>();
+    let sql =
+        format!("SELECT id FROM records WHERE id BETWEEN ?1 AND ?2 AND (kind IS NULL{kinds}) ORDER BY id");
+    let keys = rows(connection, &sql, params![first_key(number), last_key(number)], |row| Ok(row.get(0)?))?;
+    let mut notes = Vec::new();
+    for key in keys {
+        let found = read_numbered(connection, session, number, position_of(key), 1)?;
+        notes.extend(found.into_iter().filter(|record| record.body.kind() == NOTE_KIND));
+    }
+    Ok(notes)
 }
 
 /// Decodes the text of a record.

@@ -164,6 +164,11 @@ impl<'a> RestoredText<'a> {
     }
 }
 
+/// The numbers of the kinds of rows that hold records of a kind.
+pub(super) fn kind_numbers(kind: &str) -> impl Iterator<Item = i64> {
+    (1..).zip(KINDS).filter(move |(_, known)| known.kind == kind).map(|(number, _)| number)
+}
+
 fn kind_of(number: i64) -> Option<&'static RowKind> {
     KINDS.get(usize::try_from(number).ok()?.checked_sub(1)?)
 }

@@ -77,6 +77,7 @@ macro_rules! store_properties {
             a_claim_creates_no_session
             ranges_are_cut_at_both_ends
             an_unknown_session_is_not_found
+            notes_are_found_among_other_records
             sessions_are_listed_in_the_order_of_their_creation
             objects_are_read_as_they_were_stored
             an_object_is_stored_once

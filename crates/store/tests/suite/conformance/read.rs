@@ -1,6 +1,6 @@
 //! Guarantees of reads.
 
-use backstitch_core::journal::Position;
+use backstitch_core::journal::{Position, Record, RecordBody};
 use backstitch_core::ports::{Store, StoreError};
 use backstitch_testkit::{block_on, sample};
 
@@ -43,6 +43,25 @@ pub(crate) fn an_unknown_session_is_not_found(store: &dyn Store) {
     let error = block_on(store.head(unknown)).expect_err("it does not exist");
     assert!(is_not_found(&error), "{error:?}");
     assert_eq!(block_on(store.holder(unknown)).expect("the holder can be read"), None);
+}
+
+/// Notes are those that a whole journal has, wherever they are.
+pub(crate) fn notes_are_found_among_other_records(store: &dyn Store) {
+    let is_note = |record: &Record| matches!(record.body, RecordBody::Note(_));
+    for seed in 1..6 {
+        let journal = sample::journal(seed, 30);
+        let mut writer = Writer::claim(store, journal.session);
+        for batch in journal.batches {
+            writer.append(batch).expect("a sample can be appended");
+        }
+        writer.append(sample::notes(["last"])).expect("notes fit anywhere");
+        let expected: Vec<_> = writer.records().into_iter().filter(is_note).collect();
+        let found = block_on(store.notes(writer.session())).expect("notes can be read");
+        assert_eq!(found, expected);
+    }
+    let unknown = sample::session(77);
+    let error = block_on(store.notes(unknown)).expect_err("it does not exist");
+    assert!(matches!(error, StoreError::NotFound { session } if session == unknown), "{error:?}");
 }
 
 /// Sessions are listed in the order in which they were created, not in that of their ids, their claims or
