@@ -9,6 +9,7 @@ use std::process::Command;
 use serde_json::json;
 
 use super::{CASES, ROWS, speed};
+use crate::count::Counts;
 use crate::measure::{Effort, Timing};
 use crate::report::Report;
 
@@ -48,7 +49,7 @@ fn print(output: &str, bytes: usize) {
         let [median, minimum, cpu] = numbers[..] else { continue };
         let case = CASES.iter().find(|case| case.metric == metric);
         let Effort { samples, per_sample } = case.map_or(Effort::LARGE, |case| case.effort);
-        let timing = Timing { median, minimum, cpu, samples, per_sample };
+        let timing = Timing { median, minimum, cpu, counts: Counts::default(), samples, per_sample };
         match case {
             Some(case) => {
                 assert_eq!(value, case.value, "Clojure disagrees about {}", case.source);

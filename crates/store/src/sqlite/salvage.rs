@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use backstitch_core::id::SessionId;
-use backstitch_core::journal::{Position, Record, RecordBody};
+use backstitch_core::journal::{Position, RecordBody};
 use backstitch_core::object::ObjectId;
 use backstitch_core::ports::{
     Damage, FenceToken, LostTail, OpenError, SalvageReport, SalvagedSession, SavedSnapshot, StoreError,
