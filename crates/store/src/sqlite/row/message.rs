@@ -8,6 +8,8 @@
 //! The names are searched as text. A quote inside of a string is escaped, so `,"content":{` is a field, and before the first one there
 //! are only plain values.
 
+use super::split_field;
+
 const CREATED: &str = r#","created_at":""#;
 const MESSAGE: &str = r#","message":{"#;
 const HINT: &str = r#","role_hint_for_llm":""#;
@@ -15,12 +17,12 @@ const STEP: &str = r#","step_num":"#;
 const CONTENT: &str = r#","content":{"#;
 
 pub(super) fn reduce(data: &str, at: &str) -> Option<String> {
-    let (place, rest) = data.split_once(MESSAGE)?;
-    let (speaker, content) = rest.split_once(CONTENT)?;
-    let (before, created_at) = place.split_once(CREATED)?;
+    let (place, rest) = split_field(data, MESSAGE)?;
+    let (speaker, content) = split_field(rest, CONTENT)?;
+    let (before, created_at) = split_field(place, CREATED)?;
     let place = if created_at.strip_suffix('"')? == at { before } else { place };
-    let (speaker, step) = speaker.split_once(STEP)?;
-    let (policy, hint) = speaker.split_once(HINT)?;
+    let (speaker, step) = split_field(speaker, STEP)?;
+    let (policy, hint) = split_field(speaker, HINT)?;
     let speaker = if hint.strip_suffix('"')? == usual_hint(content) { policy } else { speaker };
     let mut remainder = String::with_capacity(data.len());
     remainder.extend([place, MESSAGE, speaker]);
@@ -32,9 +34,9 @@ pub(super) fn reduce(data: &str, at: &str) -> Option<String> {
 }
 
 pub(super) fn restore(remainder: &str, at: &str) -> Option<String> {
-    let (place, rest) = remainder.split_once(MESSAGE)?;
-    let (speaker, content) = rest.split_once(CONTENT)?;
-    let (speaker, step) = match speaker.split_once(STEP) {
+    let (place, rest) = split_field(remainder, MESSAGE)?;
+    let (speaker, content) = split_field(rest, CONTENT)?;
+    let (speaker, step) = match split_field(speaker, STEP) {
         Some((speaker, step)) => (speaker, step),
         None => (speaker, turn(place)?),
     };
@@ -53,7 +55,7 @@ pub(super) fn restore(remainder: &str, at: &str) -> Option<String> {
 
 /// The turn, as it is written.
 fn turn(place: &str) -> Option<&str> {
-    let (_, rest) = place.split_once(r#","turn":"#)?;
+    let (_, rest) = split_field(place, r#","turn":"#)?;
     rest.split(',').next()
 }
 
