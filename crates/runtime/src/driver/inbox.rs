@@ -235,11 +235,13 @@ impl Inbox {
 
     /// Stops everything if the session was taken over. The next write fails with that reason.
     async fn stop_if_taken_over(&self) {
-        if !self.live.is_within_lease() {
+        let claim = self.live.claim();
+        let is_current = self.live.store().is_current(claim.session, claim.fence).await;
+        // Without an answer, the clock of this machine decides.
+        if self.live.check_lease().is_err() {
             return self.stop.cancel();
         }
-        let claim = self.live.claim();
-        match self.live.store().is_current(claim.session, claim.fence).await {
+        match is_current {
             Ok(false) => self.stop.cancel(),
             Ok(true) => {}
             Err(error) => tracing::warn!(%error, "the claim to the session could not be checked"),

@@ -51,6 +51,10 @@ impl Pauses {
         detail: String,
         taken: Vec<InboxId>,
     ) -> Result<DriveOutcome> {
+        if reason == PauseReason::Asked {
+            // What was stopped because of the lease does not wait for a person, even if the lease is renewed now.
+            self.live.check_lease()?;
+        }
         let paused = SessionPaused::new(reason).with_detail(detail.clone());
         self.live
             .commit(|commit| {

@@ -11,17 +11,12 @@ use super::LiveSession;
 use crate::error::{Result, RuntimeError};
 
 impl LiveSession {
-    /// Returns whether this process may still act on the session. Once it may not, running calls are stopped.
-    pub(crate) fn is_within_lease(&self) -> bool {
+    /// Fails if this process may not act on the session any more. The first time, running calls are stopped.
+    pub(crate) fn check_lease(&self) -> Result<()> {
         if !self.store.is_within_lease(self.id, self.claim.fence) {
             self.lease_over.cancel();
         }
-        !self.lease_over.is_cancelled()
-    }
-
-    /// Fails if this process may not act on the session any more.
-    pub(crate) fn check_lease(&self) -> Result<()> {
-        if self.is_within_lease() {
+        if !self.lease_over.is_cancelled() {
             return Ok(());
         }
         Err(RuntimeError::ClaimLost { session: self.id, source: StoreError::LeaseOver { session: self.id } })

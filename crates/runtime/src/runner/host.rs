@@ -50,7 +50,7 @@ impl ToolHost for Host {
     }
 
     fn holds_session(&self) -> bool {
-        self.live.is_within_lease()
+        self.live.check_lease().is_ok()
     }
 
     fn recall_step(&self, call: CallId, name: String) -> BoxFuture<'_, Result<Option<Value>, BoxError>> {

@@ -57,6 +57,10 @@ impl ToolRunner {
         let effect = tool.spec.effect_of(&arguments);
         let record_now = !effect.only_reads() || before.is_some() || changes_resources;
 
+        if record_now {
+            // Without an intent, the call runs when the session is resumed, and no person is asked.
+            live.check_lease()?;
+        }
         crash_point!("call.before_intent");
         let started = live
             .commit(|commit| {

@@ -18,6 +18,8 @@ type OnAppend = Box<dyn Fn(SessionId, Position, &[RecordBody]) + Send + Sync>;
 
 pub(crate) struct CountingStore {
     inner: Arc<dyn Store>,
+    /// The store that it counts by default.
+    queue: Arc<MemoryStore>,
     appends: AtomicUsize,
     stalls: watch::Sender<bool>,
     stalls_snapshots: watch::Sender<bool>,
@@ -38,8 +40,10 @@ pub(crate) struct CountingStore {
 
 impl Default for CountingStore {
     fn default() -> Self {
+        let queue = Arc::new(MemoryStore::new());
         Self {
-            inner: Arc::new(MemoryStore::new()),
+            inner: queue.clone(),
+            queue,
             appends: AtomicUsize::default(),
             stalls: watch::Sender::default(),
             stalls_snapshots: watch::Sender::default(),
@@ -62,6 +66,11 @@ impl CountingStore {
         on_append: impl Fn(SessionId, Position, &[RecordBody]) + Send + Sync + 'static,
     ) -> Self {
         Self { inner, on_append: Some(Box::new(on_append)), ..Self::default() }
+    }
+
+    /// Its queue, which nothing counts.
+    pub(crate) fn queue(&self) -> Arc<MemoryStore> {
+        self.queue.clone()
     }
 
     pub(crate) fn appends(&self) -> usize {

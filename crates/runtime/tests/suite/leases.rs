@@ -9,12 +9,17 @@ use backstitch_core::journal::Effect;
 use backstitch_core::ports::{Filesystem as _, ProcessSpec, Sandbox, Workspace, WriteMode};
 use backstitch_core::tool::{Tool, ToolContext, ToolResult, WorkspaceUse};
 use backstitch_filesystem::{FilePath, MemoryFilesystem, MemoryWorkspace};
-use backstitch_runtime::{CallOutcome, RuntimeError, SystemClock};
+use backstitch_runtime::{
+    AgentRegistry, CallOutcome, EnqueueOptions, Rest, Runtime, RuntimeError, SystemClock, Worker,
+    WorkerEvent, WorkerOptions,
+};
 use backstitch_store::MemoryStore;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::counting::CountingStore;
 use crate::harness::Harness;
+use crate::tailor::{reply, scripted};
 
 async fn harness(
     store: &Arc<CountingStore>,
@@ -114,4 +119,40 @@ async fn files_are_neither_written_nor_restored() {
     // What it wrote before is left to the process that has the session now, which restores it.
     assert!(files.read_bytes(&path("first")).is_ok());
     assert!(files.read_bytes(&path("second")).is_err());
+}
+
+#[tokio::test]
+async fn a_worker_releases_a_session_whose_lease_was_over_only_for_a_moment() {
+    let store = Arc::new(CountingStore::default());
+    let (pay, paid) = paying();
+    let lease = store.clone();
+    let looks = Arc::new(AtomicUsize::new(0));
+    let look = Tool::builder("look", "Looks.").unwrap().effect(Effect::Pure).workspace(WorkspaceUse::None);
+    let look = look.handler(move |_: ToolContext, _: Value| {
+        if looks.fetch_add(1, Ordering::SeqCst) == 0 {
+            lease.end_lease();
+        }
+        async { Ok(ToolResult::ok("seen")) }
+    });
+    let replies =
+        vec![reply("", &[("look", json!({}))]), reply("", &[("pay", json!({}))]), reply("done", &[])];
+    let agent = scripted(replies).tools([look, pay]);
+    let agents = Arc::new(AgentRegistry::new([agent.clone()]));
+    let runtime = Runtime::new(store.clone()).with_queue(store.queue()).with_agents(agents);
+    runtime.enqueue(&agent, "Pay.", EnqueueOptions::default()).await.unwrap();
+    let stop = CancellationToken::new();
+    let (ended, taken, lease) = (stop.clone(), AtomicUsize::new(0), store.clone());
+    let options = WorkerOptions { poll: std::time::Duration::from_millis(10), ..WorkerOptions::default() };
+    let worker = Worker::new(runtime.clone()).with_options(options).with_report(move |event| match event {
+        // It is taken again by the worker that has released it, and does nothing before the lease is renewed.
+        WorkerEvent::Taken { .. } if taken.fetch_add(1, Ordering::SeqCst) > 0 => lease.renew_lease(),
+        WorkerEvent::Rested { rest, .. } => {
+            assert_eq!(rest, Rest::Finished);
+            ended.cancel();
+        }
+        WorkerEvent::Taken { .. } => {}
+        other => panic!("{other:?}"),
+    });
+    tokio::time::timeout(std::time::Duration::from_secs(60), worker.run(stop)).await.unwrap().unwrap();
+    assert_eq!(paid.load(Ordering::SeqCst), 1);
 }
