@@ -74,7 +74,7 @@ async fn processes_of_running_calls_are_killed() {
     let command = format!("touch {}; sleep 600", started.display());
     let shell = Tool::builder("shell", "Runs a command.").unwrap().effect(Effect::External);
     let shell = shell.workspace(WorkspaceUse::None).handler(move |context: ToolContext, _: Value| {
-        let spec = ProcessSpec::shell(command.clone()).sandbox(Sandbox::off());
+        let spec = ProcessSpec::shell(command.clone()).sandbox(Sandbox::off()).without_files();
         async move {
             context.run_process(spec).await?;
             Ok(ToolResult::ok("slept"))
