@@ -229,6 +229,49 @@ fn survives_kills(machines: &Machines) {
 }
 
 #[test]
+fn what_a_killed_call_left_is_kept_if_nobody_else_had_the_session() {
+    let machines = Machines::with_file();
+    let commands = "git init -q; git -c user.name=t -c user.email=t@t commit -q --allow-empty -m first";
+    let done = Command::new("sh").args(["-euc", commands]).current_dir(machines.path("project")).status();
+    assert!(done.unwrap().success());
+    let (begun, end) = (machines.path("begun"), machines.path("end"));
+    let command = format!(
+        "echo half > half.txt; touch {}; while [ ! -e {} ]; do sleep 0.05; done; mv half.txt whole.txt",
+        begun.display(),
+        end.display()
+    );
+    let call = json!({"name": "shell", "arguments": {"command": command}});
+    let script = json!({"reply": [{"calls": [call]}, {"text": "Done."}]});
+    std::fs::write(machines.path("script.json"), script.to_string()).unwrap();
+    let session = machines.enqueue(&[]);
+    let checkouts = |machine: &str| machines.path(&format!("{machine}.checkouts")).display().to_string();
+    let rescues = || {
+        let log = machines.command("home", &["log", &session, "--all"]).output().unwrap();
+        let log = String::from_utf8(log.stdout).unwrap();
+        (log.matches("as found: rescue:").count(), log)
+    };
+    for known in [0, 1] {
+        let mut worker = machines.worker("here", &["--checkouts", &checkouts("here")]);
+        wait_until("the call", || begun.exists());
+        worker.kill().unwrap();
+        worker.wait().unwrap();
+        std::fs::remove_file(&begun).unwrap();
+        assert_eq!(rescues().0.min(1), known, "{}", rescues().1);
+    }
+    let known = rescues().0;
+    std::fs::write(&end, "").unwrap();
+    // The repository is not there, so the call cannot have changed it, and nobody has to be asked.
+    machines.finish("there", &session, &["--checkouts", &checkouts("there")]);
+    let (count, log) = rescues();
+    assert_eq!(count, known, "{log}");
+    assert!(log.contains("files moved: ") && log.contains("not in the store: .git"), "{log}");
+    let files = picture(&machines.directory_of(&session));
+    assert_eq!(files.keys().collect::<Vec<_>>(), ["whole.txt"]);
+    let printed = std::fs::read_to_string(machines.path("there.errors")).unwrap();
+    assert!(printed.contains("missing unless the setup of the agent makes them: .git"), "{printed}");
+}
+
+#[test]
 fn a_session_that_is_killed_at_random_continues_with_equal_files() {
     survives_kills(&Machines::with_file());
 }

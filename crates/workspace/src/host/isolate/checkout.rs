@@ -102,7 +102,7 @@ impl Checkout {
         is_one.then_some(mark)
     }
 
-    /// Sets or removes its mark, durably.
+    /// Sets its mark durably, or removes it.
     pub fn set_mark(&self, mark: Option<&CheckoutMark>) -> Result<(), IsolateError> {
         let path = self.whole.join(MARK);
         let done = match mark {
