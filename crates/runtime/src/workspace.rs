@@ -27,7 +27,7 @@ pub struct WorkspaceSpec {
     pub excludes: Vec<String>,
     /// Whether each new session works in a copy of the directory. A session with a copy continues in it.
     pub isolated: bool,
-    /// Commands that are executed in a new copy, in order.
+    /// Commands that are executed in a new copy, and in a new checkout of a worker, in order.
     pub setup: Vec<String>,
     /// Limits of the processes of `setup`.
     pub sandbox: Sandbox,
