@@ -30,7 +30,8 @@ impl Acknowledgements {
     pub(crate) fn open(place: &Place) -> Self {
         let directory = place.path("acknowledged");
         std::fs::create_dir_all(&directory).unwrap();
-        Self(File::create(directory.join(std::process::id().to_string())).unwrap())
+        let path = directory.join(std::process::id().to_string());
+        Self(File::options().append(true).create(true).open(path).unwrap())
     }
 
     pub(crate) fn note(&self, session: SessionId, first: Position, bodies: &[RecordBody]) {
