@@ -65,6 +65,8 @@ pub struct TestServer {
     has_pooler: bool,
     /// Whether it is that of one test, and ends with it.
     is_private: bool,
+    /// Variables with which it is started again.
+    variables: std::sync::Mutex<Vec<(&'static str, String)>>,
     _users: File,
 }
 
@@ -135,7 +137,16 @@ fn running_in(directory: PathBuf, others: Option<PathBuf>, is_private: bool) -> 
         }
         start(&programs, &directory, owner, has_pooler);
     }
-    Some(TestServer { directory, programs, psql, owner, has_pooler, is_private, _users: users })
+    Some(TestServer {
+        directory,
+        programs,
+        psql,
+        owner,
+        has_pooler,
+        is_private,
+        variables: std::sync::Mutex::default(),
+        _users: users,
+    })
 }
 
 fn skip(reason: &str, how: &str) {

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Child;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use super::{POOL_SIZE, POOLER, PORT, TestServer, USER, accepts, command, start_pooler};
@@ -44,6 +45,11 @@ impl TestServer {
             self.control(&self.directory.join("data"), &["-w", "-t", "60", "-l", &log, "start"]);
         }
         panic!("the server does not start again: {}", fs::read_to_string(log).unwrap_or_default());
+    }
+
+    /// Sets variables for the next start, such as those that make its clock wrong.
+    pub fn set_variables(&self, variables: Vec<(&'static str, String)>) {
+        *self.variables.lock().unwrap_or_else(PoisonError::into_inner) = variables;
     }
 
     /// Kills the pooler.

@@ -74,15 +74,24 @@ impl Fault {
         }
         let has_pooler = place.server.as_ref().is_some_and(|server| server.pooler_socket().is_some());
         plan.retain(|fault| has_pooler || !matches!(fault, Self::KillPooler | Self::OccupyPooler));
-        let has_skew = place.server.is_some() && faketime().is_some();
+        let has_skew = place.server.is_some() && clock(1).is_some();
         plan.retain(|fault| has_skew || !matches!(fault, Self::Skew { .. }));
         rng.shuffle(&mut plan);
         plan
     }
 }
 
-fn faketime() -> Option<&'static str> {
-    FAKETIME.into_iter().find(|path| std::path::Path::new(path).exists())
+/// The variables that make the clock of a process wrong. `None` without libfaketime.
+fn clock(hours: i32) -> Option<Vec<(&'static str, String)>> {
+    let library = FAKETIME.into_iter().find(|path| std::path::Path::new(path).exists())?;
+    let variables = [
+        ("LD_PRELOAD", library.to_owned()),
+        ("FAKETIME", format!("{hours:+}h")),
+        ("FAKETIME_DISABLE_SHM", "1".to_owned()),
+        ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
+        ("DONT_FAKE_MONOTONIC", "1".to_owned()),
+    ];
+    Some(variables.into())
 }
 
 pub(crate) struct Faults<'a> {
@@ -96,8 +105,8 @@ pub(crate) struct Faults<'a> {
 
 impl<'a> Faults<'a> {
     pub(crate) fn new(place: &'a Place, fleet: &'a Fleet, rng: Rng) -> Self {
-        if place.server.is_some() && faketime().is_none() {
-            say("libfaketime is not installed: wrong clocks of workers are NOT tested");
+        if place.server.is_some() && clock(1).is_none() {
+            say("libfaketime is not installed: wrong clocks are NOT tested");
         }
         Self { place, fleet, rng, active: Vec::new(), count: BTreeMap::new() }
     }
@@ -164,15 +173,7 @@ impl<'a> Faults<'a> {
                 self.end_after(worker, time, move || drop(std::fs::remove_file(block)));
             }
             Fault::Skew { hours } => {
-                let library = faketime().expect("plans have no skew without it").to_owned();
-                let shift = format!("{hours:+}h");
-                let real = "1".to_owned();
-                let variables = [
-                    ("LD_PRELOAD", library),
-                    ("FAKETIME", shift),
-                    ("FAKETIME_DONT_FAKE_MONOTONIC", real.clone()),
-                    ("DONT_FAKE_MONOTONIC", real),
-                ];
+                let variables = clock(hours).expect("plans have no skew without libfaketime");
                 fleet.replace(worker, &variables);
                 self.end_after(worker, LEASE * 2, move || fleet.replace(worker, &[]));
             }
@@ -239,11 +240,16 @@ impl<'a> Faults<'a> {
         }
     }
 
-    /// Starts a standby, if there is a server, without which nothing is committed.
-    pub(crate) fn start_standby(&self) {
-        if let Some(server) = &self.place.server {
-            server.start_standby();
+    /// Sets the clock of the server, if there is one, and starts a standby without which nothing is committed.
+    pub(crate) fn prepare_failover(&mut self) {
+        let Some(server) = &self.place.server else { return };
+        if let Some(variables) = clock(1) {
+            *self.count.entry("Skew of the server".to_owned()).or_default() += 1;
+            server.set_variables(variables);
+            server.stop(StopMode::Fast);
+            server.start_again();
         }
+        server.start_standby();
     }
 
     /// Kills the server, and lets its standby take its place.

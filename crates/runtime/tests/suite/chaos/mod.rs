@@ -101,7 +101,7 @@ fn run(backend: Backend) {
         if is_planned && last.elapsed() >= BETWEEN {
             let left = wanted - sessions.len();
             if long.is_some() && left <= SESSIONS_OF_STANDBY && !has_standby {
-                faults.start_standby();
+                faults.prepare_failover();
                 has_standby = true;
             }
             tasks.block_on(enqueue(&place, &runtime, &mut sessions, left.min(SESSIONS_PER_FAULT)));
