@@ -120,6 +120,18 @@ impl TestServer {
         panic!("the standby does not follow: {}", fs::read_to_string(log).unwrap_or_default());
     }
 
+    /// Lets the server commit without its standby, which receives nothing more.
+    pub fn detach_standby(&self) {
+        let place = self.directory.join("standby");
+        self.sql("ALTER SYSTEM SET synchronous_standby_names = ''");
+        self.sql("SELECT pg_reload_conf()");
+        self.sql_in(&place, "ALTER SYSTEM SET primary_conninfo = ''");
+        self.sql_in(&place, "SELECT pg_reload_conf()");
+        while self.sql_in(&place, "SELECT count(*) FROM pg_stat_wal_receiver") != "0" {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Ends the server as by a crash, and makes the standby the one that writes. Returns its socket.
     pub fn fail_over(&self) -> PathBuf {
         self.stop(StopMode::Immediate);

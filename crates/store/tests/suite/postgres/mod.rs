@@ -4,6 +4,7 @@ mod address;
 mod claims;
 mod crashes;
 mod errors;
+mod failover;
 mod lost_answers;
 mod moving;
 mod objects;
