@@ -8,14 +8,14 @@ use tempfile::TempDir;
 use super::support::{Temporary, options};
 use crate::sqlite::support::{Writer, notes};
 
-/// A store on a server with a standby, and the proxy before them.
-fn with_standby() -> Option<(Temporary, Proxy, [TempDir; 2])> {
+/// A store on a server with a standby, and the proxy before them. The directories are removed last.
+fn with_standby() -> Option<([TempDir; 2], Temporary, Proxy)> {
     let (own, place) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let server = postgres::private_server(own.path())?;
     server.start_standby();
     let proxy = Proxy::start(place.path(), server.socket());
     let address = server.address_on(place.path(), PORT);
-    Some((Temporary::at(server, address, options()), proxy, [own, place]))
+    Some(([own, place], Temporary::at(server, address, options()), proxy))
 }
 
 fn fail_over(store: &Temporary, proxy: &Proxy) {
@@ -26,7 +26,7 @@ fn fail_over(store: &Temporary, proxy: &Proxy) {
 
 #[test]
 fn a_synchronous_standby_has_what_was_acknowledged() {
-    let Some((store, proxy, _places)) = with_standby() else { return };
+    let Some((_places, store, proxy)) = with_standby() else { return };
     let mut writer = Writer::create(&*store, sample::session(1));
     writer.append(sample::notes(["one", "two"])).unwrap();
     fail_over(&store, &proxy);
@@ -37,7 +37,7 @@ fn a_synchronous_standby_has_what_was_acknowledged() {
 
 #[test]
 fn a_standby_that_lags_is_found_out_and_nothing_is_written_on_it() {
-    let Some((store, proxy, _places)) = with_standby() else { return };
+    let Some((_places, store, proxy)) = with_standby() else { return };
     let mut writer = Writer::create(&*store, sample::session(1));
     writer.append(sample::notes(["one"])).unwrap();
     store.server.detach_standby();
