@@ -98,7 +98,7 @@ fn the_worker_of_the_unit_starts_and_drains() {
         &stage,
         &json!([{"calls": [{"name": "shell", "arguments": {"command": "touch begun; sleep 1; touch done"}}]}, {"text": "Done."}]),
     );
-    stage.run(&["enqueue", "Sew", "--model", &model, "--shell-effect", "workspace"]).worked_quietly();
+    stage.run(&["enqueue", "Sew", "--model", &model, "--sandbox", "off"]).worked_quietly();
     let line = service("ExecStart");
     let arguments: Vec<&str> = line.split_whitespace().skip(1).collect();
     let command = stage.command(&arguments);
@@ -191,8 +191,16 @@ fn the_sql_creates_a_user_whose_store_works() {
     let address = format!("postgres://{name}@{host}:{port}/{name}_sessions?schema={name}");
     let stage = Stage::new();
     let model = scripted(&stage, &json!([{"text": "Done."}]));
-    stage.run(&["run", "Sew", "--model", &model, "--store", &address]).worked_quietly();
-    let user = stage.run(&["query", "SELECT current_user", "--store", &address]).worked_quietly();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_backstitch"));
+        command.current_dir(stage.path("files")).args(arguments).env("BACKSTITCH_STORE", &address);
+        command.env("XDG_CONFIG_HOME", stage.path("config")).env("XDG_STATE_HOME", stage.path("state"));
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    run(&["run", "Sew", "--sandbox", "off", "--model", &model]);
+    let user = run(&["query", "SELECT current_user"]);
     assert!(user.contains(&format!("{name}_reader")), "{user}");
     server.sql(&format!("DROP DATABASE {name}_sessions WITH (FORCE)"));
     server.sql(&format!("DROP ROLE {name}_reader; DROP ROLE {name}"));
