@@ -297,12 +297,21 @@ impl TestServer {
     }
 
     fn sql_in(&self, directory: &Path, sql: &str) -> String {
-        let mut command = Command::new(&self.psql);
-        command.args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-U", USER, "-d", "postgres", "-p"]);
-        command.arg(PORT.to_string()).arg("-h").arg(directory).args(["-c", sql]).stdin(Stdio::null());
-        let output = command.output().expect("psql runs");
-        assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+        let options = ["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-d", "postgres", "-c", sql];
+        self.client_in(directory, "psql", &options).trim().to_owned()
+    }
+
+    /// Runs a client such as `pg_dump` as the owner of the server, and returns what it prints.
+    pub fn client(&self, name: &str, arguments: &[&str]) -> String {
+        self.client_in(&self.directory, name, arguments)
+    }
+
+    fn client_in(&self, directory: &Path, name: &str, arguments: &[&str]) -> String {
+        let mut command = Command::new(self.psql.with_file_name(name));
+        command.args(["-U", USER, "-p", &PORT.to_string(), "-h"]).arg(directory).args(arguments);
+        let output = command.stdin(Stdio::null()).output().expect("a client of PostgreSQL runs");
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 }
 

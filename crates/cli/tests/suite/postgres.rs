@@ -106,6 +106,24 @@ fn sessions_move_between_a_server_and_files() {
     );
 }
 
+/// As `docs/operations.md` says.
+#[test]
+fn a_dump_is_restored_into_another_database_and_is_sound() {
+    let Some(user) = User::new() else { return };
+    let session = user.sew();
+    let (schema, dump) = (postgres::schema_of(&user.address), user.path("sessions.dump"));
+    let (views, copy, dump) = (format!("{schema}_views"), format!("{schema}_copy"), dump.to_str().unwrap());
+    user.server.client("pg_dump", &["-Fc", "-n", schema, "-n", &views, "-f", dump, "postgres"]);
+    user.server.sql(&format!("CREATE DATABASE {copy}"));
+    user.server.client("pg_restore", &["--no-owner", "--exit-on-error", "-d", &copy, dump]);
+    let restored = user.address.replace("/postgres?", &format!("/{copy}?"));
+    for (arguments, word) in [(&["verify"][..], "everything is sound"), (&["log", &session], "write_file")] {
+        let ran = user.at(&restored, arguments);
+        assert!(ran.code == Some(0) && ran.output.contains(word), "{arguments:?}: {ran:?}");
+    }
+    user.server.sql(&format!("DROP DATABASE {copy} WITH (FORCE)"));
+}
+
 #[test]
 fn the_doctor_checks_the_server() {
     let Some(user) = User::new() else { return };
