@@ -376,7 +376,6 @@ fn may_pass(code: ErrorCode) -> bool {
             | ErrorCode::PromptMismatch
             | ErrorCode::JournalInvalid
             | ErrorCode::StoreDamaged
-            // Another attempt would repeat what the lost records say.
             | ErrorCode::HistoryLost
             | ErrorCode::GuardedSession
             | ErrorCode::WorkspaceGone
