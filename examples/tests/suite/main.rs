@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "tests may unwrap, and so may their helpers")]
 
 mod programs;
+#[cfg(unix)]
+mod restate;
 
 use std::process::Command;
 
