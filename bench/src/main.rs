@@ -20,6 +20,7 @@ mod guard;
 mod lisp;
 mod measure;
 mod memory;
+mod peers;
 mod render;
 mod report;
 mod server;
@@ -47,6 +48,11 @@ const GROUPS: &[Group] = &[
     ("command", "the command on a long session: the time until it prints something", command::run),
     ("guard", "a hook of a guarded program on 10,000 unchanged files, beside a walk", guard::run),
     ("lisp", "the agent language, and the same programs in Clojure where it is installed", lisp::run),
+    (
+        peers::GROUP,
+        "one agent job, killed and resumed, beside LangGraph, DBOS and Restate; by name only",
+        peers::run,
+    ),
     ("render", "rendering of earlier turns for a model", render::run),
     (
         "server",
@@ -63,7 +69,8 @@ fn main() -> ExitCode {
     if let [flag, name] = arguments.as_slice()
         && flag == alone::FLAG
     {
-        let row = [agent::ALONE, store::ALONE].into_iter().flatten().find(|(known, _)| known == name);
+        let row =
+            [agent::ALONE, peers::ALONE, store::ALONE].into_iter().flatten().find(|(known, _)| known == name);
         return row.map_or(ExitCode::from(2), |(_, measure)| {
             measure(&mut Report::new());
             ExitCode::SUCCESS
@@ -125,7 +132,8 @@ impl Chosen {
             return Err("--now needs --compare, the run to compare with".to_owned());
         }
         if chosen.groups.is_empty() {
-            chosen.groups = GROUPS.to_vec();
+            // It installs packages of others, so it is measured only by its name.
+            chosen.groups = GROUPS.iter().filter(|(group, ..)| *group != peers::GROUP).copied().collect();
         }
         Ok(Some(chosen))
     }
