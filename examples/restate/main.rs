@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use backstitch::code::ErrorCode;
 use backstitch::id::InvalidId;
 use backstitch::journal::{IdempotencyKey, InboxItem, InboxKind, PauseResolved, StopReason};
 use backstitch::prelude::*;
@@ -48,13 +49,13 @@ impl Sessions {
     /// Starts a session with a mission, and drives it. A second start of the same key only drives it.
     #[handler]
     async fn start(&self, ctx: ObjectContext<'_>, mission: String) -> Result<Json<Rest>, HandlerError> {
-        self.drive_in(&ctx, Some(mission)).await
+        self.drive_in(ctx, Some(mission)).await
     }
 
     /// Drives a session until it waits or ends.
     #[handler]
     async fn drive(&self, ctx: ObjectContext<'_>) -> Result<Json<Rest>, HandlerError> {
-        self.drive_in(&ctx, None).await
+        self.drive_in(ctx, None).await
     }
 
     /// Drives a session whose time has come. Without the note about this timer, the next one is planned even if it is the same: this
@@ -65,14 +66,14 @@ impl Sessions {
         if planned.is_some_and(|planned| planned.0 == timer.0) {
             ctx.clear(REST);
         }
-        self.drive_in(&ctx, None).await
+        self.drive_in(ctx, None).await
     }
 
     /// Delivers an item, also while the session is driven. It is durable in the store before a drive is queued.
     #[handler]
     async fn wake(&self, ctx: SharedObjectContext<'_>, item: Json<Item>) -> Result<(), HandlerError> {
         let (sessions, session, once) = (self.clone(), key(ctx.key())?, ctx.invocation_id().to_owned());
-        let deliver = move || async move { Ok(sessions.deliver(session, &once, item.into_inner()).await?) };
+        let deliver = move || async move { sessions.deliver(session, &once, item.into_inner()).await };
         ctx.run(deliver).name("deliver").await?;
         ctx.object_client::<SessionsClient>(ctx.key()).drive().send();
         Ok(())
@@ -81,7 +82,7 @@ impl Sessions {
     /// Reports a session with the decisions that it waits for, and its last message.
     #[handler]
     async fn look(&self, ctx: SharedObjectContext<'_>) -> Result<Json<Value>, HandlerError> {
-        let view = self.runtime.view(key(ctx.key())?).await.map_err(TerminalError::from_error)?;
+        let view = self.runtime.view(key(ctx.key())?).await.map_err(failure)?;
         let last = view.transcript()?.all().iter().last().map(|message| message.content());
         Ok(Json(json!({ "session": self.runtime.overview(&view).await?, "last_message": last })))
     }
@@ -92,7 +93,7 @@ impl Sessions {
     /// journal ends.
     async fn drive_in(
         &self,
-        ctx: &ObjectContext<'_>,
+        ctx: ObjectContext<'_>,
         mission: Option<String>,
     ) -> Result<Json<Rest>, HandlerError> {
         let (sessions, session) = (self.clone(), key(ctx.key())?);
@@ -119,7 +120,7 @@ impl Sessions {
                 // How it ended is what the drive below returns.
                 Ok(run) => drop(run.outcome().await),
                 Err(RuntimeError::SessionExists { .. }) => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(failure(error)),
             }
         }
         // Restate gives a key to one process at a time, so another one that holds the session has lost it. If it is this one, the step
@@ -130,10 +131,7 @@ impl Sessions {
             // This process is shut down, so that another one has to continue.
             Ok(Rest::Stopped) => Err("the endpoint was shut down".into()),
             Ok(rest) => Ok(rest),
-            Err(error @ (RuntimeError::SessionNotFound { .. } | RuntimeError::UnknownAgent { .. })) => {
-                Err(TerminalError::from_error(error).into())
-            }
-            Err(error) => Err(error.into()),
+            Err(error) => Err(failure(error)),
         }
     }
 
@@ -144,16 +142,29 @@ impl Sessions {
             Item::Signal { name, value } => InboxItem::signal(name, value, at),
             Item::Decision(decision) => {
                 // A decision about a call of a sub-agent is passed on to it.
-                let waiting = self.runtime.waiting_calls(session).await?;
+                let waiting = self.runtime.waiting_calls(session).await.map_err(failure)?;
                 let owner = waiting.iter().find(|waiting| Some(waiting.call) == decision.call_id);
                 let owner = owner.map(|waiting| waiting.session).filter(|owner| *owner != session);
                 let item =
                     InboxItem { kind: InboxKind::Resolution, at, data: serde_json::to_value(decision)? };
-                owner.map_or(item.clone(), |owner| item.for_sub_agent(owner))
+                match owner {
+                    Some(owner) => item.for_sub_agent(owner),
+                    None => item,
+                }
             }
         };
-        self.runtime.deliver(session, once, item).await?;
+        self.runtime.deliver(session, once, item).await.map_err(failure)?;
         Ok(())
+    }
+}
+
+/// Decides whether Restate repeats a step: not after errors that no time mends.
+fn failure(error: RuntimeError) -> HandlerError {
+    match error.code() {
+        ErrorCode::SessionNotFound | ErrorCode::UnknownAgent | ErrorCode::EmptyMission => {
+            TerminalError::from_error(error).into()
+        }
+        _ => error.into(),
     }
 }
 
@@ -192,8 +203,10 @@ async fn work() {
 async fn order(context: ToolContext, cloth: String) -> Result<String, ToolError> {
     context.step("order", async { Ok(act("order", context.idempotency_key())?) }).await?;
     let parcel = context.wait("delivery", Wait::signal("delivered")).await?;
-    let unpacked = || async { Ok(context.clock().now().saturating_add(Duration::from_secs(1))) };
-    context.wait("unpacking", Wait::until(context.step("unpacked", unpacked()).await?)).await?;
+    let second = Duration::from_secs(1);
+    let unpacked =
+        context.step("unpacked", async { Ok(context.clock().now().saturating_add(second)) }).await?;
+    context.wait("unpacking", Wait::until(unpacked)).await?;
     Ok(format!("{cloth} in parcel {}", parcel.unwrap_or_default()))
 }
 
