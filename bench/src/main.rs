@@ -16,6 +16,7 @@ mod command;
 mod compare;
 mod core;
 mod count;
+mod fleet;
 mod guard;
 mod lisp;
 mod measure;
@@ -46,6 +47,11 @@ const GROUPS: &[Group] = &[
         agent::run,
     ),
     ("command", "the command on a long session: the time until it prints something", command::run),
+    (
+        "fleet",
+        "many sessions on one PostgreSQL server: appends, claims, workers, beside bare INSERTs and DBOS",
+        fleet::run,
+    ),
     ("guard", "a hook of a guarded program on 10,000 unchanged files, beside a walk", guard::run),
     ("lisp", "the agent language, and the same programs in Clojure where it is installed", lisp::run),
     (
@@ -70,7 +76,7 @@ fn main() -> ExitCode {
         && flag == alone::FLAG
     {
         let row =
-            [agent::ALONE, peers::ALONE, store::ALONE].into_iter().flatten().find(|(known, _)| known == name);
+            [agent::ALONE, fleet::ALONE, peers::ALONE, store::ALONE].into_iter().flatten().find(|(known, _)| known == name);
         return row.map_or(ExitCode::from(2), |(_, measure)| {
             measure(&mut Report::new());
             ExitCode::SUCCESS
