@@ -42,12 +42,12 @@ pub(crate) fn run(report: &mut Report) {
     if let Some(server) = &server {
         note(appends::measure_server(report, server));
         note(claims::measure_server(report, server));
-        processes::run(report, &System::on_server(server), Some(server));
+        note(processes::run(report, &System::on_server(server), Some(server)));
     }
     let file = |name: &str| directory.path().join(name).display().to_string();
     note(appends::measure_file(report, &file("appends.db")));
     note(claims::measure_file(report, &file("claims.db")));
-    processes::run(report, &System::in_file(&file("workers.db")), None);
+    note(processes::run(report, &System::in_file(&file("workers.db")), None));
     if let Some(server) = &server {
         dbos::run(server);
     }

@@ -15,7 +15,7 @@ use backstitch_testkit::postgres::{TestServer, schema_of};
 use serde_json::json;
 
 use super::worker::{CONCURRENCY, ENQUEUE, STORE, WORKER};
-use super::{add_sessions, note, percentile, with_aim};
+use super::{add_sessions, percentile, with_aim};
 use crate::agent::Failed;
 use crate::alone;
 use crate::report::Report;
@@ -96,11 +96,12 @@ fn own_process(role: Role, store: &str) -> Command {
 }
 
 /// Measures all of a system.
-pub(super) fn run(report: &mut Report, system: &System, server: Option<&TestServer>) {
-    note(finish_sessions(report, system));
-    note(wait_for_requests(report, system));
-    if let (Some(server), Some(pause)) = (server, &system.pause) {
-        note(count_statements(report, system, server, pause));
+pub(super) fn run(report: &mut Report, system: &System, server: Option<&TestServer>) -> Result<(), Failed> {
+    finish_sessions(report, system)?;
+    wait_for_requests(report, system)?;
+    match (server, &system.pause) {
+        (Some(server), Some(pause)) => count_statements(report, system, server, pause),
+        _ => Ok(()),
     }
 }
 
