@@ -141,7 +141,7 @@ async fn steps(place: &Place, workflows: u64, bytes: usize, seconds: u64) -> Res
     let repeat = dbos.register_workflow("repeat", move |seconds: u64| async move {
         let (end, mut count) = (Instant::now() + Duration::from_secs(seconds), 0_u64);
         while Instant::now() < end {
-            step("store", || async { dbos::Result::Ok("x".repeat(bytes)) }).await?;
+            step("store", move || async move { dbos::Result::Ok("x".repeat(bytes)) }).await?;
             count += 1;
         }
         dbos::Result::Ok(count)

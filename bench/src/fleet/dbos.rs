@@ -85,7 +85,7 @@ fn measure(server: &TestServer, peer: &Peer) {
         }])
     };
     let pause = add_workflows(&peer.schema, "sessions", IDLE_SESSIONS, "DELAYED");
-    note(processes::run(&mut report, &System::new("postgres", start, pause), Some(server)));
+    note(processes::run(&mut report, &System::new(start, pause), Some(server)));
 }
 
 /// Steps of workflows that run at the same time.

@@ -6,6 +6,7 @@
 //!
 //! | module | measures |
 //! |---|---|
+//! | `server` | nothing: it starts the server |
 //! | `appends`, `bare` | appends per second, and INSERTs of the same bytes |
 //! | `claims` | sessions claimed per second from a long queue, and the time of one claim |
 //! | `processes`, `worker` | worker processes: finished sessions per second, the latency of a new session, the cost of idle workers |
@@ -16,13 +17,13 @@ mod bare;
 mod claims;
 mod dbos;
 mod processes;
+mod server;
 mod worker;
 
 use std::sync::Arc;
 
 use backstitch_runtime::Runtime;
 use backstitch_store::{PostgresAddress, PostgresStore, SqliteStore};
-use backstitch_testkit::postgres;
 use serde_json::{Value, json};
 
 use crate::agent::Failed;
@@ -37,12 +38,14 @@ pub(crate) const ALONE: &[Alone] = &[(worker::WORKER, worker::drive), (worker::E
 const AGENT: &str = "tailor";
 
 pub(crate) fn run(report: &mut Report) {
-    let server = postgres::measured_server();
     let directory = temporary();
+    let place = temporary();
+    let server = server::start(place.path());
     if let Some(server) = &server {
         note(appends::measure_server(report, server));
         note(claims::measure_server(report, server));
         note(processes::run(report, &System::on_server(server), Some(server)));
+        note(System::pooled(server).map_or(Ok(()), |pooled| processes::wait_for_requests(report, &pooled)));
     }
     let file = |name: &str| directory.path().join(name).display().to_string();
     note(appends::measure_file(report, &file("appends.db")));

@@ -12,8 +12,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use backstitch_testkit::postgres::{TestServer, schema_of};
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::server::statement_counter;
 use super::worker::{CONCURRENCY, ENQUEUE, STORE, WORKER};
 use super::{add_sessions, percentile, with_aim};
 use crate::agent::Failed;
@@ -33,20 +34,21 @@ const IDLE_TIME: Duration = Duration::from_secs(30);
 /// The longest time that a measurement may take.
 pub(super) const LONGEST: Duration = Duration::from_secs(300);
 
-/// Milliseconds from enqueuing to the first request, for workers that ask the queue once a second.
-const LATENCY_AIM: f64 = 1_100.0;
+/// Milliseconds from enqueuing to the first request: for workers that get hints, and for those that only look at the queue once a second.
+const LATENCY_AIMS: (f64, f64) = (50.0, 1_100.0);
 /// Statements of idle workers in a second.
 const IDLE_AIM: f64 = 15.0;
 
 /// A system that drives sessions with processes.
 pub(super) struct System {
     store: &'static str,
+    through: Option<&'static str>,
     /// Starts a process, by its role.
     start: Box<dyn Fn(Role) -> Command>,
     /// SQL that adds as many paused sessions.
     pause: Option<String>,
-    /// Whether the aims are those of this system.
-    has_aims: bool,
+    /// The aim for its latency. A system without one has no other aims either.
+    latency_aim: Option<f64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,30 +61,44 @@ pub(super) enum Role {
 }
 
 impl System {
-    pub(super) fn new(store: &'static str, start: impl Fn(Role) -> Command + 'static, pause: String) -> Self {
-        Self { store, start: Box::new(start), pause: Some(pause), has_aims: false }
+    /// Another system on the server. `pause` is SQL that adds paused sessions.
+    pub(super) fn new(start: impl Fn(Role) -> Command + 'static, pause: String) -> Self {
+        Self { pause: Some(pause), through: Some("direct"), ..Self::of("postgres", start) }
+    }
+
+    fn of(store: &'static str, start: impl Fn(Role) -> Command + 'static) -> Self {
+        Self { store, through: None, start: Box::new(start), pause: None, latency_aim: None }
     }
 
     /// Backstitch with a store on a server.
     pub(super) fn on_server(server: &TestServer) -> Self {
         let address = server.address();
         let pause = add_sessions(schema_of(&address), IDLE_SESSIONS, 0, "NULL", "waiting");
-        Self { has_aims: true, ..Self::new("postgres", move |role| own_process(role, &address), pause) }
+        Self {
+            latency_aim: Some(LATENCY_AIMS.0),
+            ..Self::new(move |role| own_process(role, &address), pause)
+        }
+    }
+
+    /// The same through the pooler, where no hint arrives.
+    pub(super) fn pooled(server: &TestServer) -> Option<Self> {
+        let address = server.pooled_address()?;
+        let system = Self::of("postgres", move |role| own_process(role, &address));
+        Some(Self { through: Some("pgbouncer"), latency_aim: Some(LATENCY_AIMS.1), ..system })
     }
 
     /// Backstitch with a store in a file. Its workers are processes of one machine, and no server counts their statements.
     pub(super) fn in_file(path: &str) -> Self {
         let path = path.to_owned();
-        let start = move |role| own_process(role, &path);
-        Self { store: "sqlite", start: Box::new(start), pause: None, has_aims: false }
+        Self::of("sqlite", move |role| own_process(role, &path))
     }
 
-    fn params(&self, more: &serde_json::Value) -> serde_json::Value {
-        let mut params = json!({ "store": self.store });
-        if let (Some(params), Some(more)) = (params.as_object_mut(), more.as_object()) {
-            params.extend(more.clone());
+    fn params(&self, mut more: Value) -> Value {
+        more["store"] = json!(self.store);
+        if let Some(through) = self.through {
+            more["through"] = json!(through);
         }
-        params
+        more
     }
 }
 
@@ -116,7 +132,7 @@ fn finish_sessions(report: &mut Report, system: &System) -> Result<(), Failed> {
         fleet.wait("enqueued", SESSIONS)?;
         if workers == 1 {
             let rate = SESSIONS as f64 / began.elapsed().as_secs_f64();
-            let params = system.params(&json!({ "sessions": SESSIONS, "at_a_time": CONCURRENCY }));
+            let params = system.params(json!({ "sessions": SESSIONS, "at_a_time": CONCURRENCY }));
             report.value("fleet.enqueued_per_second", params, rate, "sessions/s");
         }
         drop(queue);
@@ -126,14 +142,14 @@ fn finish_sessions(report: &mut Report, system: &System) -> Result<(), Failed> {
         let last = fleet.times("rested").map(|(_, at)| at).max().unwrap_or_default();
         drop(running);
         let rate = SESSIONS as f64 / (last.saturating_sub(first).max(1) as f64 / 1e9);
-        let params = system.params(&json!({ "workers": workers, "sessions": SESSIONS }));
+        let params = system.params(json!({ "workers": workers, "sessions": SESSIONS }));
         report.value("fleet.finished_per_second", params, rate, "sessions/s");
     }
     Ok(())
 }
 
 /// Sessions that are enqueued one by one while a worker waits for them, at times that have nothing to do with its own.
-fn wait_for_requests(report: &mut Report, system: &System) -> Result<(), Failed> {
+pub(super) fn wait_for_requests(report: &mut Report, system: &System) -> Result<(), Failed> {
     let mut fleet = Fleet::new(system);
     let (mut queue, worker) = (fleet.start(Role::Enqueue)?, fleet.start(Role::Worker)?);
     fleet.wait("ready", 2)?;
@@ -150,13 +166,10 @@ fn wait_for_requests(report: &mut Report, system: &System) -> Result<(), Failed>
     };
     let mut times: Vec<f64> = fleet.times("first").filter_map(since).collect();
     drop((queue, worker));
-    let params = system.params(&json!({ "workers": 1, "samples": times.len() }));
+    let params = system.params(json!({ "workers": 1, "samples": times.len() }));
     let half = percentile(&mut times, 0.5);
-    let aimed = if system.has_aims {
-        with_aim(params.clone(), LATENCY_AIM, half <= LATENCY_AIM)
-    } else {
-        params.clone()
-    };
+    let aimed =
+        system.latency_aim.map_or_else(|| params.clone(), |aim| with_aim(params.clone(), aim, half <= aim));
     report.value("fleet.enqueue_to_request_p50", aimed, half, "ms");
     report.value("fleet.enqueue_to_request_p99", params, percentile(&mut times, 0.99), "ms");
     Ok(())
@@ -174,14 +187,7 @@ fn count_statements(
     let running = (0..IDLE_WORKERS).map(|_| fleet.start(Role::Worker)).collect::<Result<Vec<_>, _>>()?;
     fleet.wait("ready", IDLE_WORKERS)?;
     sleep(Duration::from_secs(10));
-    let statistics = server.sql("SHOW shared_preload_libraries");
-    // Without statistics of statements, transactions are counted: an idle worker sends single statements.
-    let (source, sql) = if statistics.contains("pg_stat_statements") {
-        server.sql("CREATE EXTENSION IF NOT EXISTS pg_stat_statements");
-        ("pg_stat_statements", "SELECT sum(calls)::bigint FROM pg_stat_statements WHERE toplevel")
-    } else {
-        ("pg_stat_database", "SELECT sum(xact_commit + xact_rollback)::bigint FROM pg_stat_database")
-    };
+    let (source, sql) = statement_counter(server);
     let count = || server.sql(sql).parse::<i64>();
     let (before, began) = (count()?, Instant::now());
     sleep(IDLE_TIME);
@@ -190,8 +196,9 @@ fn count_statements(
     let rate = statements as f64 / began.elapsed().as_secs_f64();
     drop(running);
     let params =
-        system.params(&json!({ "workers": IDLE_WORKERS, "paused": IDLE_SESSIONS, "counted_by": source }));
-    let params = if system.has_aims { with_aim(params, IDLE_AIM, rate <= IDLE_AIM) } else { params };
+        system.params(json!({ "workers": IDLE_WORKERS, "paused": IDLE_SESSIONS, "counted_by": source }));
+    let is_aimed_at = system.latency_aim.is_some();
+    let params = if is_aimed_at { with_aim(params, IDLE_AIM, rate <= IDLE_AIM) } else { params };
     report.value("fleet.idle_statements", params, rate, "statements/s");
     Ok(())
 }
