@@ -19,7 +19,7 @@ QUEUE = "sessions"
 # As many as Backstitch enqueues at a time, and as its workers take at a time.
 CONCURRENCY = 8
 WORKERS = 8
-CLAIMS = 250
+CLAIMS = 100
 
 address, schema, role = sys.argv[1:4]
 numbers = [int(number) for number in sys.argv[4:]]

@@ -22,7 +22,7 @@ const VERSION: &str = "1";
 /// As many as Backstitch enqueues at a time, and as its workers take at a time.
 const CONCURRENCY: i32 = 8;
 const WORKERS: u32 = 8;
-const CLAIMS: usize = 250;
+const CLAIMS: usize = 100;
 
 #[tokio::main]
 async fn main() -> Result<(), Failed> {
