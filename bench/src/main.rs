@@ -75,8 +75,10 @@ fn main() -> ExitCode {
     if let [flag, name] = arguments.as_slice()
         && flag == alone::FLAG
     {
-        let row =
-            [agent::ALONE, fleet::ALONE, peers::ALONE, store::ALONE].into_iter().flatten().find(|(known, _)| known == name);
+        let row = [agent::ALONE, fleet::ALONE, peers::ALONE, store::ALONE]
+            .into_iter()
+            .flatten()
+            .find(|(known, _)| known == name);
         return row.map_or(ExitCode::from(2), |(_, measure)| {
             measure(&mut Report::new());
             ExitCode::SUCCESS
