@@ -188,6 +188,11 @@ fn what_a_log_item_repeats_is_stored_once() {
             Form::Data
         );
 
+        // A null in the row would be read as a missing name.
+        let unnamed = texts[1].replace(r#""prompt_name":"shop/tailor""#, r#""prompt_name":null"#);
+        assert_ne!(unnamed, texts[1]);
+        assert_eq!(restored(&session, &[texts[0].clone(), unnamed]), [Form::Message, Form::Data]);
+
         let others = [
             ToolInvoked { rendered_output: "another".into(), ..item.clone() },
             ToolInvoked { success: !item.success, ..item.clone() },
