@@ -92,7 +92,8 @@ pub(super) fn notes(connection: &Connection, session: SessionId) -> Result<Vec<R
     let kinds = kind_numbers(NOTE_KIND).map(|kind| format!(" OR kind = {kind}")).collect::<String>();
     let sql =
         format!("SELECT id FROM records WHERE id BETWEEN ?1 AND ?2 AND (kind IS NULL{kinds}) ORDER BY id");
-    let keys = rows(connection, &sql, params![first_key(number), last_key(number)], |row| Ok(row.get(0)?))?;
+    let keys: Vec<i64> =
+        rows(connection, &sql, params![first_key(number), last_key(number)], |row| Ok(row.get(0)?))?;
     let mut notes = Vec::new();
     for key in keys {
         let found = read_numbered(connection, session, number, position_of(key), 1)?;
