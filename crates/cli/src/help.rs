@@ -18,7 +18,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Other programs", &["serve", "ui", "guard", "acp", "mcp", "lisp"]),
     (
         "Set up",
-        &["init", "config", "models", "trust", "commands", "doctor", "completions", "explain", "help"],
+        &["init", "config", "models", "trust", "commands", "doctor", "completions", "man", "explain", "help"],
     ),
 ];
 

@@ -46,6 +46,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 #[command(
     name = "backstitch",
     version,
+    long_version = setup::version::TEXT,
     arg_required_else_help = true,
     after_help = "Without a command, on a terminal: `backstitch chat`, which takes the same options.\n\nExamples:\n  backstitch quickstart\n  backstitch run \"Fix the tests\" --model openai:MODEL"
 )]
@@ -86,6 +87,11 @@ enum Command {
         after_help = "Examples:\n  backstitch completions zsh\n  source <(backstitch completions bash)"
     )]
     Completions(setup::completions::Completions),
+    /// Print the manual page of a command, or write those of all commands.
+    #[command(
+        after_help = "Examples:\n  backstitch man rewind | man -l -\n  backstitch man --directory ~/.local/share/man/man1"
+    )]
+    Man(setup::manual::Manual),
 }
 
 /// Adds `chat` if no command is given, a person is there, and the options are those of a conversation.
@@ -161,6 +167,7 @@ fn run() -> ExitCode {
         Command::Models(command) => (command.run(&common), common.json),
         Command::Explain(command) => (command.run(common.json), common.json),
         Command::Completions(command) => (command.run(), common.json),
+        Command::Man(command) => (command.run(Arguments::command()), common.json),
     };
     let code = done.unwrap_or_else(|error| error::report(&common, error, events));
     telemetry.end();

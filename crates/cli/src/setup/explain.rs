@@ -1,4 +1,5 @@
-//! `explain`: prints the page of an error code. The pages of `docs/errors/` are compiled in.
+//! `explain`: prints the page of an error code. The pages of `docs/errors/` are compiled in, through a link in this crate, so that
+//! its package holds them.
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -15,7 +16,7 @@ macro_rules! pages {
     ($($code:ident = $word:literal: $summary:literal,)*) => {
         /// Pairs of an error code and its page.
         const PAGES: &[(&str, &str)] =
-            &[$(($word, include_str!(concat!("../../../../docs/errors/", $word, ".md"))),)*];
+            &[$(($word, include_str!(concat!("../../errors/", $word, ".md"))),)*];
     };
 }
 with_error_codes!(pages);

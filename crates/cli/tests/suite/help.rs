@@ -57,6 +57,7 @@ const COMMANDS: &[&str] = &[
     "trust",
     "explain",
     "completions",
+    "man",
 ];
 
 const LISP_COMMANDS: [&str; 3] = ["run", "repl", "eval"];
@@ -152,8 +153,13 @@ fn help_of_run_names_the_options_of_an_agent() {
 
 #[test]
 fn the_version_is_known() {
+    let first = format!("backstitch {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(backstitch(&["-V"]).worked(), first);
     let output = backstitch(&["--version"]).worked();
-    assert_eq!(output, format!("backstitch {}\n", env!("CARGO_PKG_VERSION")));
+    let rest = output.strip_prefix(&first).expect("the version comes first");
+    let names: Vec<_> = rest.lines().filter_map(|line| line.split(": ").next()).collect();
+    assert_eq!(names, ["commit", "features", "target"], "{output}");
+    assert!(rest.contains("features: acp, bridge, "), "{output}");
 }
 
 #[test]

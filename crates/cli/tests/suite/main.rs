@@ -63,6 +63,7 @@ mod moving;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod own_providers;
+mod packages;
 mod panics;
 mod pauses;
 #[cfg(feature = "postgres")]

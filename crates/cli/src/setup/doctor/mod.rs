@@ -68,6 +68,8 @@ pub(crate) fn run(common: &Common) -> anyhow::Result<ExitCode> {
         programs::processes(),
         programs::terminal(),
     ]);
+    findings.extend(programs::certificates());
+    findings.extend(programs::time_zones());
     #[cfg(feature = "bridge")]
     findings.extend(programs::engines());
     let is_fine = findings.iter().all(|finding| finding.grade != Grade::Broken);

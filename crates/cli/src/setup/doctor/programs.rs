@@ -1,17 +1,55 @@
 //! Checks of the machine: programs, the kernel and the terminal.
 
 use std::io::{self, IsTerminal as _};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use backstitch::mode::RightsChoice;
 use backstitch::ports::Sandbox;
 
 use super::Finding;
+use crate::setup::version;
 use crate::terminal;
 
 pub(super) fn version() -> Finding {
     let (system, machine) = (std::env::consts::OS, std::env::consts::ARCH);
-    Finding::fine("version", format!("backstitch {} on {system} {machine}", env!("CARGO_PKG_VERSION")))
+    let (number, commit) = (env!("CARGO_PKG_VERSION"), version::COMMIT);
+    let text =
+        format!("backstitch {number} (commit {commit}) on {system} {machine}, with {}", version::FEATURES);
+    Finding::fine("version", text)
+}
+
+/// Places of the root certificates that HTTPS needs, in the usual distributions.
+const CERTIFICATES: &[&str] = &[
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+
+/// Reports whether servers can be trusted over HTTPS. Other systems than Linux have certificates of their own.
+pub(super) fn certificates() -> Option<Finding> {
+    if !cfg!(target_os = "linux") {
+        return None;
+    }
+    let named = ["SSL_CERT_FILE", "SSL_CERT_DIR"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
+    let found = named.chain(CERTIFICATES.iter().map(PathBuf::from)).find(|path| path.exists());
+    Some(match found {
+        Some(path) => Finding::fine("certs", format!("root certificates in {}", path.display())),
+        None => Finding::notice(
+            "certs",
+            "there are no root certificates, so HTTPS fails: no model of a provider can be asked",
+            "install `ca-certificates`, or name a file in SSL_CERT_FILE",
+        ),
+    })
+}
+
+/// Reports whether schedules can use time zones. `None` if they can.
+pub(super) fn time_zones() -> Option<Finding> {
+    let is_known = jiff::tz::TimeZone::get("Europe/Berlin").is_ok();
+    let advice = "schedules in a time zone need them: install `tzdata`";
+    (!is_known).then(|| Finding::notice("time zones", "there is no database of time zones", advice))
 }
 
 pub(super) fn git() -> Finding {

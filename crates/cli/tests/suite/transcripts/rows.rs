@@ -165,4 +165,5 @@ pub(super) const ROWS: &[Row] = &[
     without_store("models", "models --offline", "known models").wrong("nonsense"),
     without_store("explain", "explain", "session_not_found").wrong("nonsense"),
     without_store("completions", "completions bash", "complete").wrong("tcsh"),
+    without_store("man", "man rewind", "backstitch-rewind").wrong("nonsense"),
 ];
