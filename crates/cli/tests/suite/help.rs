@@ -74,10 +74,10 @@ fn help_names_every_command() {
     }
 }
 
-/// `docs/operations.md` has a section for each group of these commands, and a row for each command.
+/// `docs/library.md` has a section for each group of these commands, and a row for each command.
 #[test]
 fn operations_have_every_command_about_sessions_and_stores() {
-    let page = include_str!("../../../../docs/operations.md");
+    let page = include_str!("../../../../docs/library.md");
     let help = backstitch(&["--help"]).worked();
     let (mut section, mut found) = (None, 0);
     for line in help.lines() {
@@ -95,7 +95,7 @@ fn operations_have_every_command_about_sessions_and_stores() {
         }
         let is_there =
             [format!("`{command}`"), format!("`{command} ")].iter().any(|text| section.contains(text));
-        assert!(is_there, "docs/operations.md has no row for `{command}`");
+        assert!(is_there, "docs/library.md has no row for `{command}`");
         found += 1;
     }
     assert!(found > 25, "there are more commands than {found}");

@@ -187,7 +187,7 @@ fn is_between_words(character: char) -> bool {
 /// The methods and the types that the page about operations names exist.
 #[test]
 fn operations_exist() {
-    let page = read("docs/operations.md");
+    let page = read("docs/library.md");
     let files: Vec<SourceFile> = ["core", "runtime", "backstitch"].map(sources_of).concat();
     let has_method = |owner: &str, method: &str| {
         let declares = [format!("impl {owner} {{"), format!("trait {owner}:")];
@@ -202,7 +202,7 @@ fn operations_exist() {
         for (owner, method) in quoted(cells[0]).filter_map(|text| text.split_once("::")) {
             assert!(
                 has_method(owner, method),
-                "docs/operations.md names {owner}::{method}, which does not exist"
+                "docs/library.md names {owner}::{method}, which does not exist"
             );
             operations += 1;
         }
@@ -211,7 +211,7 @@ fn operations_exist() {
             let is_type = name.starts_with(char::is_uppercase);
             assert!(
                 !is_type || words.contains(name),
-                "docs/operations.md names the type {value}, which does not exist"
+                "docs/library.md names the type {value}, which does not exist"
             );
         }
     }
