@@ -242,7 +242,11 @@ impl Inbox {
             return self.stop.cancel();
         }
         match is_current {
-            Ok(false) => self.stop.cancel(),
+            // Also if only the lease was over by the clock of the store: then nothing says so later.
+            Ok(false) => {
+                self.live.lease_over().cancel();
+                self.stop.cancel();
+            }
             Ok(true) => {}
             Err(error) => tracing::warn!(%error, "the claim to the session could not be checked"),
         }
