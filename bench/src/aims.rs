@@ -60,6 +60,22 @@ pub(crate) const GUARD_HOOK: Aim = aim("aim.guard_hook_beyond_walk", AtMost(8.0)
 pub(crate) const FIRST_OUTPUT: Aim = aim("aim.first_output", AtMost(100.0), "ms");
 /// The size of the command.
 pub(crate) const COMMAND_SIZE: Aim = aim("aim.command_size", AtMost(35.0), "MB");
+/// Appends per second of 32 sessions to a store on a server, through as many connections.
+pub(crate) const SERVER_APPENDS: Aim = aim("fleet.appends_per_second", AtLeast(2_500.0), "appends/s");
+/// The same through a pooler.
+pub(crate) const POOLED_APPENDS: Aim = aim("fleet.appends_per_second", AtLeast(1_500.0), "appends/s");
+/// Appends per second against bare INSERTs of the same bytes through as many connections.
+pub(crate) const APPENDS_TO_BARE: Aim = aim("fleet.appends_to_bare_inserts", AtLeast(0.7), "ratio");
+/// Sessions claimed per second from a queue of 100,000, beside as many timers.
+pub(crate) const CLAIMS: Aim = aim("fleet.claims_per_second", AtLeast(2_000.0), "sessions/s");
+/// One claim from such a queue, among the slowest hundredth.
+pub(crate) const SLOW_CLAIM: Aim = aim("fleet.claim_p99", AtMost(20.0), "ms");
+/// From enqueuing to the first request, the median, for workers that get hints.
+pub(crate) const HINTED_REQUEST: Aim = aim("fleet.enqueue_to_request_p50", AtMost(50.0), "ms");
+/// The same for workers that only look at the queue once a second.
+pub(crate) const POLLED_REQUEST: Aim = aim("fleet.enqueue_to_request_p50", AtMost(1_100.0), "ms");
+/// Statements of ten idle workers in a second, with 10,000 paused sessions.
+pub(crate) const IDLE_STATEMENTS: Aim = aim("fleet.idle_statements", AtMost(15.0), "statements/s");
 
 impl Aim {
     /// Prints the figure with the aim and its outcome. `params` is an object that says what was measured.

@@ -48,7 +48,7 @@ const GROUPS: &[Group] = &[
     ),
     ("command", "the command on a long session: the time until it prints something", command::run),
     (
-        "fleet",
+        fleet::GROUP,
         "many sessions on one PostgreSQL server: appends, claims, workers, beside bare INSERTs and DBOS",
         fleet::run,
     ),
@@ -140,8 +140,9 @@ impl Chosen {
             return Err("--now needs --compare, the run to compare with".to_owned());
         }
         if chosen.groups.is_empty() {
-            // It installs packages of others, so it is measured only by its name.
-            chosen.groups = GROUPS.iter().filter(|(group, ..)| *group != peers::GROUP).copied().collect();
+            // Two install packages of others, so they are measured only by their names.
+            let is_default = |(group, ..): &&Group| ![fleet::GROUP, peers::GROUP].contains(group);
+            chosen.groups = GROUPS.iter().filter(is_default).copied().collect();
         }
         Ok(Some(chosen))
     }
@@ -152,7 +153,7 @@ fn usage() -> String {
     format!(
         "Usage: backstitch-bench [GROUP]... [--compare FILE [--now FILE]]
 
-Measure the named groups, or all groups by default, and print a JSON line for each measurement.
+Measure the named groups, or all groups but `fleet` and `peers`, and print a JSON line for each measurement.
 
 Options:
   --compare FILE  print a table of ratios to the run whose lines are in FILE

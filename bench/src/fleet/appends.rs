@@ -15,22 +15,20 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::bare::BareWriter;
-use super::{executor, percentile, with_aim};
+use super::{executor, percentile};
 use crate::agent::Failed;
+use crate::aims;
 use crate::report::Report;
 
 pub(super) const CONNECTIONS: [usize; 3] = [1, 8, 32];
 const ROUNDS: usize = 3;
 const ROUND: Duration = Duration::from_millis(1_500);
 
-/// The least part of the rate of bare INSERTs.
-const PART_OF_BARE: f64 = 0.7;
-
 pub(super) fn measure_server(report: &mut Report, server: &TestServer) -> Result<(), Failed> {
     let workload = Arc::new(Workload::new()?);
     let ways = [
-        ("direct", Some(server.address()), PORT, 2_500.0),
-        ("pgbouncer", server.pooled_address(), POOLER, 1_500.0),
+        ("direct", Some(server.address()), PORT, aims::SERVER_APPENDS),
+        ("pgbouncer", server.pooled_address(), POOLER, aims::POOLED_APPENDS),
     ];
     for (way, address, port, aim) in ways {
         let Some(address) = address else { continue };
@@ -55,18 +53,17 @@ pub(super) fn measure_server(report: &mut Report, server: &TestServer) -> Result
             let rate = percentile(&mut ours, 0.5);
             let params = json!({ "store": "postgres", "through": way, "connections": connections,
                 "records": workload.records(), "bytes": workload.bytes() });
-            let aimed =
-                if connections == 32 { with_aim(params.clone(), aim, rate >= aim) } else { params.clone() };
-            report.value("fleet.appends_per_second", aimed, rate, "appends/s");
+            match connections {
+                32 => aim.judge(report, params.clone(), rate),
+                _ => report.value("fleet.appends_per_second", params.clone(), rate, "appends/s"),
+            }
             Report::of("bare_insert").value(
                 "fleet.appends_per_second",
                 params.clone(),
                 percentile(&mut theirs, 0.5),
                 "appends/s",
             );
-            let ratio = percentile(&mut ratios, 0.5);
-            let params = with_aim(params, PART_OF_BARE, ratio >= PART_OF_BARE);
-            report.ratio("fleet.appends_to_bare_inserts", params, ratio);
+            aims::APPENDS_TO_BARE.judge(report, params, percentile(&mut ratios, 0.5));
         }
     }
     Ok(())

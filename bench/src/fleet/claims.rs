@@ -13,15 +13,13 @@ use rusqlite::{Connection, params};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use super::{AGENT, add_sessions, executor, percentile, with_aim};
+use super::{AGENT, add_sessions, executor, percentile};
 use crate::agent::Failed;
+use crate::aims;
 use crate::report::Report;
 
 /// Sessions that are ready, and as many timers.
 pub(super) const QUEUED: usize = 100_000;
-
-/// Claims per second, and milliseconds of one claim in the slowest hundredth.
-const AIMS: (f64, f64) = (2_000.0, 20.0);
 
 /// Workers, the sessions that each takes at a time, and how often each does.
 const MEASURED: [(usize, usize, usize); 2] = [(1, 1, 500), (8, 8, 250)];
@@ -108,12 +106,14 @@ async fn measure(
     let rate = claimed as f64 / began.elapsed().as_secs_f64();
     let params = json!({ "store": store, "workers": workers, "batch": batch, "claimed": claimed, "queued": QUEUED,
         "timers": QUEUED });
-    let is_aimed_at = store == "postgres" && workers > 1;
-    let aimed =
-        |aim, is_met| if is_aimed_at { with_aim(params.clone(), aim, is_met) } else { params.clone() };
-    report.value("fleet.claims_per_second", aimed(AIMS.0, rate >= AIMS.0), rate, "sessions/s");
     let slow = percentile(&mut times, 0.99);
-    report.precise("fleet.claim_p99", aimed(AIMS.1, slow <= AIMS.1), slow, "ms");
+    if store == "postgres" && workers > 1 {
+        aims::CLAIMS.judge(report, params.clone(), rate);
+        aims::SLOW_CLAIM.judge(report, params.clone(), slow);
+    } else {
+        report.value("fleet.claims_per_second", params.clone(), rate, "sessions/s");
+        report.precise("fleet.claim_p99", params.clone(), slow, "ms");
+    }
     report.precise("fleet.claim_p50", params, percentile(&mut times, 0.5), "ms");
     Ok(())
 }

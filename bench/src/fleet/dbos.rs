@@ -16,6 +16,7 @@ use super::appends::{CONNECTIONS, Workload};
 use super::processes::{self, IDLE_SESSIONS, LONGEST, Role, System};
 use super::{claims, note};
 use crate::agent::Failed;
+use crate::peers::install;
 use crate::report::Report;
 
 /// The package of Python.
@@ -41,7 +42,8 @@ struct Peer {
 pub(super) fn run(server: &TestServer) {
     let place = server.directory.display();
     let schema = |system: &str| format!("{system}_{}", std::process::id());
-    match install_python() {
+    eprintln!("fleet: installing {PACKAGE}, unless it is there");
+    match install::packages(&[PACKAGE]) {
         Ok(program) => measure(
             server,
             &Peer {
@@ -185,40 +187,13 @@ impl Drop for Answers {
     }
 }
 
-/// The directory of the build.
-fn build_directory() -> Result<PathBuf, Failed> {
-    let program = std::env::current_exe()?;
-    let directory = program.ancestors().nth(2).ok_or("the program is not in a directory of a build")?;
-    Ok(directory.to_owned())
-}
-
-/// Returns the interpreter of an environment with the package.
-fn install_python() -> Result<PathBuf, Failed> {
-    let directory = build_directory()?.join("dbos-python");
-    let program = directory.join("bin/python");
-    let has_package = Command::new(&program).args(["-c", "import dbos"]).stderr(Stdio::null()).status();
-    if !has_package.is_ok_and(|ended| ended.success()) {
-        eprintln!("fleet: installing {PACKAGE} into {}", directory.display());
-        succeed(Command::new("python3").args(["-m", "venv"]).arg(&directory))?;
-        succeed(Command::new(&program).args(["-m", "pip", "install", "--quiet", PACKAGE]))?;
-    }
-    Ok(program)
-}
-
 /// Builds the program in Rust.
 fn build_rust() -> Result<PathBuf, Failed> {
-    let directory = build_directory()?.join("dbos-rust");
+    let directory = install::place()?.join("dbos-rust");
     let manifest = Path::new(SOURCES).join("Cargo.toml");
     eprintln!("fleet: building {} into {}", manifest.display(), directory.display());
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--quiet", "--release", "--locked", "--manifest-path"]).arg(manifest);
-    succeed(cargo.arg("--target-dir").arg(&directory))?;
+    install::succeed(cargo.arg("--target-dir").arg(&directory))?;
     Ok(directory.join("release/dbos-peer"))
-}
-
-/// Runs a command, and fails unless it succeeds. Only results belong on the standard output.
-fn succeed(command: &mut Command) -> Result<(), Failed> {
-    let ended = command.stdin(Stdio::null()).stdout(Stdio::null()).status();
-    let ended = ended.map_err(|error| format!("{command:?}: {error}"))?;
-    if ended.success() { Ok(()) } else { Err(format!("{command:?}: {ended}").into()) }
 }

@@ -24,13 +24,14 @@ use std::sync::Arc;
 
 use backstitch_runtime::Runtime;
 use backstitch_store::{PostgresAddress, PostgresStore, SqliteStore};
-use serde_json::{Value, json};
 
 use crate::agent::Failed;
 use crate::alone::Alone;
 use crate::report::Report;
 use crate::store::temporary;
 use processes::System;
+
+pub(crate) const GROUP: &str = "fleet";
 
 pub(crate) const ALONE: &[Alone] = &[(worker::WORKER, worker::drive), (worker::ENQUEUE, worker::enqueue)];
 
@@ -76,13 +77,6 @@ fn open(address: &str) -> Result<Runtime, Failed> {
 /// Threads for what the bench does at the same time; a store on a server has as many.
 fn executor() -> Result<tokio::runtime::Runtime, Failed> {
     Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
-}
-
-/// Adds an aim to parameters, and whether it is met.
-fn with_aim(mut params: Value, aim: f64, is_met: bool) -> Value {
-    params["aim"] = json!(aim);
-    params["outcome"] = json!(if is_met { "met" } else { "missed" });
-    params
 }
 
 /// The value below which a share of all values lies.

@@ -16,8 +16,9 @@ use serde_json::{Value, json};
 
 use super::server::statement_counter;
 use super::worker::{CONCURRENCY, ENQUEUE, STORE, WORKER};
-use super::{add_sessions, percentile, with_aim};
+use super::{add_sessions, percentile};
 use crate::agent::Failed;
+use crate::aims::{self, Aim};
 use crate::alone;
 use crate::report::Report;
 
@@ -34,11 +35,6 @@ const IDLE_TIME: Duration = Duration::from_secs(30);
 /// The longest time that a measurement may take.
 pub(super) const LONGEST: Duration = Duration::from_secs(300);
 
-/// Milliseconds from enqueuing to the first request: for workers that get hints, and for those that only look at the queue once a second.
-const LATENCY_AIMS: (f64, f64) = (50.0, 1_100.0);
-/// Statements of idle workers in a second.
-const IDLE_AIM: f64 = 15.0;
-
 /// A system that drives sessions with processes.
 pub(super) struct System {
     store: &'static str,
@@ -48,7 +44,7 @@ pub(super) struct System {
     /// SQL that adds as many paused sessions.
     pause: Option<String>,
     /// The aim for its latency. A system without one has no other aims either.
-    latency_aim: Option<f64>,
+    latency_aim: Option<Aim>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +71,7 @@ impl System {
         let address = server.address();
         let pause = add_sessions(schema_of(&address), IDLE_SESSIONS, 0, "NULL", "waiting");
         Self {
-            latency_aim: Some(LATENCY_AIMS.0),
+            latency_aim: Some(aims::HINTED_REQUEST),
             ..Self::new(move |role| own_process(role, &address), pause)
         }
     }
@@ -84,7 +80,7 @@ impl System {
     pub(super) fn pooled(server: &TestServer) -> Option<Self> {
         let address = server.pooled_address()?;
         let system = Self::of("postgres", move |role| own_process(role, &address));
-        Some(Self { through: Some("pgbouncer"), latency_aim: Some(LATENCY_AIMS.1), ..system })
+        Some(Self { through: Some("pgbouncer"), latency_aim: Some(aims::POLLED_REQUEST), ..system })
     }
 
     /// Backstitch with a store in a file. Its workers are processes of one machine, and no server counts their statements.
@@ -168,9 +164,10 @@ pub(super) fn wait_for_requests(report: &mut Report, system: &System) -> Result<
     drop((queue, worker));
     let params = system.params(json!({ "workers": 1, "samples": times.len() }));
     let half = percentile(&mut times, 0.5);
-    let aimed =
-        system.latency_aim.map_or_else(|| params.clone(), |aim| with_aim(params.clone(), aim, half <= aim));
-    report.value("fleet.enqueue_to_request_p50", aimed, half, "ms");
+    match system.latency_aim {
+        Some(aim) => aim.judge(report, params.clone(), half),
+        None => report.value("fleet.enqueue_to_request_p50", params.clone(), half, "ms"),
+    }
     report.value("fleet.enqueue_to_request_p99", params, percentile(&mut times, 0.99), "ms");
     Ok(())
 }
@@ -197,9 +194,10 @@ fn count_statements(
     drop(running);
     let params =
         system.params(json!({ "workers": IDLE_WORKERS, "paused": IDLE_SESSIONS, "counted_by": source }));
-    let is_aimed_at = system.latency_aim.is_some();
-    let params = if is_aimed_at { with_aim(params, IDLE_AIM, rate <= IDLE_AIM) } else { params };
-    report.value("fleet.idle_statements", params, rate, "statements/s");
+    match system.latency_aim {
+        Some(_) => aims::IDLE_STATEMENTS.judge(report, params, rate),
+        None => report.value("fleet.idle_statements", params, rate, "statements/s"),
+    }
     Ok(())
 }
 

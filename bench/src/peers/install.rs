@@ -9,14 +9,14 @@ use crate::agent::Failed;
 
 const SERVER: &str = "@restatedev/restate-server@1.7.12";
 
-fn place() -> Result<PathBuf, Failed> {
+pub(crate) fn place() -> Result<PathBuf, Failed> {
     let program = std::env::current_exe()?;
     let target = program.parent().and_then(Path::parent).ok_or("this program is not below `target`")?;
     Ok(target.join("peers"))
 }
 
 /// Installs packages for Python unless they are there, and returns the interpreter.
-pub(super) fn packages(names: &[&str]) -> Result<PathBuf, Failed> {
+pub(crate) fn packages(names: &[&str]) -> Result<PathBuf, Failed> {
     let environment = place()?.join("venv");
     let python = environment.join("bin/python");
     if !python.is_file() {
@@ -65,7 +65,7 @@ fn find(packages: &Path) -> Option<PathBuf> {
     all.map(|package| package.path().join("bin/restate-server")).find(|program| program.is_file())
 }
 
-fn succeed(command: &mut Command) -> Result<(), Failed> {
+pub(crate) fn succeed(command: &mut Command) -> Result<(), Failed> {
     let output = command.stdin(Stdio::null()).output()?;
     if output.status.success() {
         return Ok(());

@@ -6,7 +6,7 @@
 //! rows, and the reason is printed.
 
 mod backstitch;
-mod install;
+pub(crate) mod install;
 mod worker;
 
 use std::net::TcpListener;
