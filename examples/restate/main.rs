@@ -83,7 +83,8 @@ impl Sessions {
     #[handler]
     async fn look(&self, ctx: SharedObjectContext<'_>) -> Result<Json<Value>, HandlerError> {
         let view = self.runtime.view(key(ctx.key())?).await.map_err(failure)?;
-        let last = view.transcript()?.all().iter().last().map(|message| message.content());
+        let texts = view.transcript()?.all().iter().map(|message| message.content()).collect::<Vec<_>>();
+        let last = texts.iter().rfind(|text| !text.is_empty());
         Ok(Json(json!({ "session": self.runtime.overview(&view).await?, "last_message": last })))
     }
 }
@@ -161,9 +162,14 @@ impl Sessions {
 /// Decides whether Restate repeats a step: not after errors that no time mends.
 fn failure(error: RuntimeError) -> HandlerError {
     match error.code() {
-        ErrorCode::SessionNotFound | ErrorCode::UnknownAgent | ErrorCode::EmptyMission => {
-            TerminalError::from_error(error).into()
-        }
+        ErrorCode::Auth
+        | ErrorCode::EmptyMission
+        | ErrorCode::MissingKey
+        | ErrorCode::ScriptEnded
+        | ErrorCode::SessionNotFound
+        | ErrorCode::UnknownAgent
+        | ErrorCode::WorkspaceGone
+        | ErrorCode::WorkspaceRefused => TerminalError::from_error(error).into(),
         _ => error.into(),
     }
 }
