@@ -81,7 +81,7 @@ impl Sessions {
 
     /// Reports a session with the decisions that it waits for, and its last message.
     #[handler]
-    async fn look(&self, ctx: SharedObjectContext<'_>) -> Result<Json<Value>, HandlerError> {
+    async fn report(&self, ctx: SharedObjectContext<'_>) -> Result<Json<Value>, HandlerError> {
         let view = self.runtime.view(key(ctx.key())?).await.map_err(failure)?;
         let texts = view.transcript()?.all().iter().map(|message| message.content()).collect::<Vec<_>>();
         let last = texts.iter().rfind(|text| !text.is_empty());

@@ -70,7 +70,7 @@ pub(crate) fn succeed(command: &mut Command) -> Result<(), Failed> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let last = said.lines().last().unwrap_or_default();
+    let printed = String::from_utf8_lossy(&output.stderr);
+    let last = printed.lines().last().unwrap_or_default();
     Err(format!("{}: {last}", command.get_program().display()).into())
 }

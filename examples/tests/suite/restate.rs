@@ -140,9 +140,9 @@ fn a_session_is_driven_by_restate_and_survives_kills_of_its_endpoint() {
     assert_eq!((&rest["kind"], &rest["reason"]), (&json!("person"), &json!("approval")), "{rest}");
     assert_eq!(shop.read("workspace/coat.txt"), "a coat\n");
     assert_eq!(shop.read("outside/log").lines().count(), 1, "nothing is shipped before the approval");
-    let look = shop.call("look", "", &Value::Null);
-    let call = &look["session"]["decisions"][0]["call"];
-    assert!(call.is_string(), "{look}");
+    let report = shop.call("report", "", &Value::Null);
+    let call = &report["session"]["decisions"][0]["call"];
+    assert!(call.is_string(), "{report}");
     std::fs::write(&slow, "").unwrap();
     let decision = json!({ "decision": { "call_id": call, "decision": { "kind": "approve" } } });
     shop.call("wake", "", &decision);
@@ -152,7 +152,7 @@ fn a_session_is_driven_by_restate_and_survives_kills_of_its_endpoint() {
     let _endpoint = shop.endpoint();
 
     assert_eq!(shop.call("drive", "", &Value::Null), json!({ "kind": "finished" }));
-    assert_eq!(shop.call("look", "", &Value::Null)["last_message"], "The coat is sewn and shipped.");
+    assert_eq!(shop.call("report", "", &Value::Null)["last_message"], "The coat is sewn and shipped.");
     assert_eq!(shop.read("workspace/coat.txt"), "a coat\n");
     let log = shop.read("outside/log");
     let acts: Vec<&str> = log.lines().filter_map(|line| line.split(' ').next()).collect();
