@@ -156,7 +156,11 @@ pub(super) async fn claim(
                     false => holder.place().has_ended().then_some(holder.worker),
                 };
                 match lost {
-                    Some(lost) => dead.push(lost),
+                    // It is claimed at once, also at the end of the deadline. Nobody is named twice.
+                    Some(lost) => {
+                        dead.push(lost);
+                        continue;
+                    }
                     None => return Err(holder.held(session).into()),
                 }
             }
