@@ -4,7 +4,7 @@
 //! and a mark that names the claim under which they were used last. Everything else about them is in the store, so a checkout that no
 //! process uses may be deleted at any time.
 //!
-//! Whoever uses a checkout holds a lock on it, which the system releases with the process. A process that has lost its session may still
+//! A process that uses a checkout holds a lock on it, which the system releases with the process. One that has lost its session may still
 //! write into its checkout. So one that is locked is left to that process, also the path of it, and the session gets another number.
 
 use std::fs::{self, File};
