@@ -454,6 +454,12 @@ impl RuntimeError {
         }
     }
 
+    /// Whether the store did not answer, or this process may not write to the session any more. Neither says anything about the call
+    /// that met it.
+    pub(crate) fn is_outage(&self) -> bool {
+        matches!(self.code(), ErrorCode::StoreUnavailable | ErrorCode::WriteUnknown | ErrorCode::ClaimLost)
+    }
+
     /// Returns the stable code of the error.
     pub fn code(&self) -> ErrorCode {
         match self {

@@ -284,6 +284,16 @@ impl LiveSession {
         RuntimeError::Poisoned { session: self.id, reason }
     }
 
+    /// Handles files that could not be captured or restored. If only the store did not answer, they are as an interrupted call leaves
+    /// them, and the process that opens the session next recovers them. Otherwise the session is poisoned.
+    pub(crate) async fn fail_files(&self, error: RuntimeError, reason: String) -> RuntimeError {
+        if !error.is_outage() {
+            return self.poison(reason).await;
+        }
+        self.condition().cut_off();
+        error
+    }
+
     fn became_durable(&self, mut state: OwnedMutexGuard<LiveState>) {
         self.channel.set_durable(state.view.head());
         self.snapshots.start_if_due(&state.view);

@@ -125,7 +125,10 @@ impl LiveSession {
                 restored.kept.extend(left);
                 self.note_restored(restored, rescue).await
             }
-            Err(error) => Err(self.poison(format!("the files could not be restored: {error}")).await),
+            Err(error) => {
+                let reason = format!("the files could not be restored: {error}");
+                Err(self.fail_files(error.into(), reason).await)
+            }
         }
     }
 

@@ -243,10 +243,10 @@ impl ToolRunner {
         self.live.check_lease().inspect_err(|_| started.end_resources(false))
     }
 
-    async fn fail_restore(&self, started: &Attempt, error: RuntimeError) -> RuntimeError {
+    pub(super) async fn fail_restore(&self, started: &Attempt, error: RuntimeError) -> RuntimeError {
         started.end_resources(false);
         let reason = format!("the files before {} could not be restored: {error}", started.tool.name());
-        self.live.poison(reason).await
+        self.live.fail_files(error, reason).await
     }
 
     /// Records the files that were saved for an attempt that does not count.

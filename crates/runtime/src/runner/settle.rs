@@ -43,6 +43,8 @@ impl ToolRunner {
         }
         let captured = match hold.capture_after(started.before, started.call.guard_mode()).await {
             Ok(captured) => captured,
+            // The tool did its work, so its model must not read that it failed.
+            Err(error) if error.is_outage() => return Err(self.fail_restore(&started, error).await),
             Err(error) => {
                 let message =
                     format!("the files after {} could not be captured: {error}", started.tool.name());

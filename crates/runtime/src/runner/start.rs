@@ -138,7 +138,7 @@ impl ToolRunner {
         call: &CallRequest,
         error: RuntimeError,
     ) -> Result<CallOutcome> {
-        if !matches!(error, RuntimeError::Workspace(_) | RuntimeError::State(_)) {
+        if error.is_outage() || !matches!(error, RuntimeError::Workspace(_) | RuntimeError::State(_)) {
             return Err(error);
         }
         let cause = with_causes(&error);
