@@ -4,6 +4,7 @@
 //! that help, and prints the code, which `backstitch explain` takes.
 
 use std::error::Error;
+use std::path::Path;
 use std::process::ExitCode;
 
 use backstitch::RuntimeError;
@@ -183,8 +184,14 @@ fn directory_hint(error: &(dyn Error + 'static)) -> Option<String> {
         return None;
     };
     match error {
-        DirectoryError::Gone { .. } => {
-            Some("if it was moved, `--workspace DIR` names its new path".to_owned())
+        DirectoryError::Gone { directory, session } => {
+            let around = directory.parent().and_then(Path::file_name).map(|name| name.to_string_lossy());
+            Some(match around.is_some_and(|name| name.starts_with(&format!("{session}."))) {
+                true => format!(
+                    "it was the checkout of a worker: `backstitch enqueue --session {session}` lets one continue it"
+                ),
+                false => "if it was moved, `--workspace DIR` names its new path".to_owned(),
+            })
         }
         DirectoryError::Replaced { .. } => {
             Some("if the files were moved, `--workspace DIR` names their new path".to_owned())

@@ -21,14 +21,15 @@ use backstitch_workspace::{
     Checkout, CheckoutMark, Coverage, HostWorkspace, IsolateError, ObjectsAhead, OpenOptions,
 };
 
-use super::adapters::{HostAdapters, blocking, check_apart};
+use super::adapters::{HostAdapters, blocking, check_apart, check_workspace};
 use super::setup;
 use super::workspace_event::WorkspaceEvent;
+use crate::RuntimeError;
 use crate::id::SessionId;
 use crate::journal::WorkspaceRevision;
 use crate::ports::{Objects, Workspace};
 use crate::session::BoxError;
-use crate::stores::{self, StoresError};
+use crate::stores::{self, StoreAddress, StoresError};
 
 /// The directories in which workers keep files of sessions, and for which sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +48,22 @@ impl Checkouts {
     /// Keeps the files of those sessions in the state directory of the user that have worked on another machine before.
     pub fn for_others() -> Result<Self, StoresError> {
         Ok(Self { place: stores::state_directory()?.join("copies/checkouts"), spares_home: true })
+    }
+
+    /// Creates the directory, and fails if no session of a store may work below it. A worker that is told so at its start does not
+    /// fail with each session.
+    pub fn create(&self, store: &StoreAddress) -> Result<(), RuntimeError> {
+        let unusable = |cause: BoxError| RuntimeError::Directory {
+            directory: self.place.clone(),
+            cause: Arc::from(cause),
+        };
+        if !self.place.is_dir() {
+            stores::make_private(&self.place).map_err(|error| unusable(error.into()))?;
+        }
+        check_apart(&self.place, store)?;
+        check_workspace(&self.place)?;
+        let tried = self.place.join(format!(".try-{}", std::process::id()));
+        fs::create_dir(&tried).and_then(|()| fs::remove_dir(&tried)).map_err(|error| unusable(error.into()))
     }
 }
 

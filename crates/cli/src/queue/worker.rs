@@ -60,6 +60,9 @@ impl WorkerCommand {
             None if place.address.is_server() => Some(Checkouts::for_others()?),
             None => None,
         };
+        if let Some(checkouts) = &checkouts {
+            checkouts.create(&place.address)?;
+        }
         let runtime = place.runtime.clone().with_agents(agents);
         let runtime = checkouts.into_iter().fold(runtime, backstitch::Runtime::with_checkouts);
         let printed = common.clone();

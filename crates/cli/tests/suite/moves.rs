@@ -269,6 +269,29 @@ fn what_a_killed_call_left_is_kept_if_nobody_else_had_the_session() {
     assert_eq!(files.keys().collect::<Vec<_>>(), ["whole.txt"]);
     let printed = std::fs::read_to_string(machines.path("there.errors")).unwrap();
     assert!(printed.contains("missing unless the setup of the agent makes them: .git"), "{printed}");
+
+    // The machine with the project has no checkout, and needs none.
+    std::fs::rename(checkouts("there"), machines.path("elsewhere")).unwrap();
+    let refused = machines.command("home", &["ask", &session, "More"]).output().unwrap();
+    let refused = String::from_utf8(refused.stderr).unwrap();
+    assert!(refused.contains("it was the checkout of a worker: `backstitch enqueue --session"), "{refused}");
+    machines.json(&["apply", &session]);
+    assert_eq!(std::fs::read_to_string(machines.path("project/whole.txt")).unwrap(), "half\n");
+}
+
+#[test]
+fn a_worker_refuses_a_directory_that_no_session_can_work_in() {
+    let machines = Machines::with_file();
+    write_script(&machines, 1);
+    machines.enqueue(&[]);
+    std::fs::write(machines.path("file"), "").unwrap();
+    for place in ["file", "store/checkouts", "home/backstitch"] {
+        let place = machines.path(place).display().to_string();
+        let worker = machines.command("home", &["worker", "--checkouts", &place]).output().unwrap();
+        let errors = String::from_utf8(worker.stderr).unwrap();
+        assert!(worker.status.code() == Some(1) && errors.contains("code: workspace"), "{place}: {errors}");
+    }
+    assert_eq!(machines.json(&["queue"])["state"], "ready", "nothing was taken");
 }
 
 #[test]

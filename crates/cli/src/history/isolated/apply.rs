@@ -64,7 +64,7 @@ impl Apply {
             neighbours::check(common, &opened.place, &directory, session).await?;
         }
         // A copy that is gone is not needed: the store has its files.
-        let files = match opened.directory().is_some_and(Path::is_dir) {
+        let files = match opened.view.directory().is_some_and(|directory| Path::new(directory).is_dir()) {
             true => opened.files.clone(),
             false => OperationFiles::Untouched,
         };
