@@ -50,17 +50,18 @@ impl Checkouts {
         Ok(Self { place: stores::state_directory()?.join("copies/checkouts"), spares_home: true })
     }
 
-    /// Creates the directory, and fails if no session of a store may work below it. A worker that is told so at its start does not
-    /// fail with each session.
+    /// Creates the directory. Fails if no session of a store may work below it, so that a worker can refuse it at its start, before it
+    /// fails with each session.
     pub fn create(&self, store: &StoreAddress) -> Result<(), RuntimeError> {
         let unusable = |cause: BoxError| RuntimeError::Directory {
             directory: self.place.clone(),
             cause: Arc::from(cause),
         };
+        let around = self.place.ancestors().find(|path| path.exists());
+        around.map_or(Ok(()), |around| check_apart(around, store))?;
         if !self.place.is_dir() {
             stores::make_private(&self.place).map_err(|error| unusable(error.into()))?;
         }
-        check_apart(&self.place, store)?;
         check_workspace(&self.place)?;
         let tried = self.place.join(format!(".try-{}", std::process::id()));
         fs::create_dir(&tried).and_then(|()| fs::remove_dir(&tried)).map_err(|error| unusable(error.into()))
