@@ -10,7 +10,7 @@ use backstitch_core::journal::{
 use backstitch_core::message::Retry;
 use backstitch_core::ports::FilePath;
 use backstitch_core::session::{Draft, PreparedCommit, Session, SessionError};
-use backstitch_core::tool::ToolError;
+use backstitch_core::tool::{ContextError, ToolError};
 
 use super::attempt::{Stop, catch_session_panic};
 use super::files::{Hold, Rescue};
@@ -30,6 +30,10 @@ impl ToolRunner {
         error: ToolError,
         draft: Option<Box<Draft>>,
     ) -> Result<Settlement> {
+        if is_outage(&error) {
+            let ahead = RuntimeError::AheadOfStore { session: self.live.id() };
+            return Err(self.fail_restore(&started, ahead).await);
+        }
         let failure = match error {
             ToolError::VisibilityExpansionRequired { sections, reason } => {
                 return self.never_ran(started, hold, sections, reason).await;
@@ -280,4 +284,15 @@ fn logs_of(session: &Session, draft: Option<&Draft>) -> Result<PreparedCommit, S
         }
         None => Ok(session.prepare_nothing()),
     }
+}
+
+/// Whether the store did not take a step or a wait of a handler. That says nothing about the tool, which may have acted.
+fn is_outage(error: &ToolError) -> bool {
+    let cause = match error.source().and_then(|source| source.downcast_ref::<ContextError>()) {
+        Some(ContextError::Step { source, .. } | ContextError::Wait { source, .. }) => {
+            source.downcast_ref::<RuntimeError>()
+        }
+        _ => None,
+    };
+    cause.is_some_and(RuntimeError::is_outage)
 }
