@@ -85,6 +85,10 @@ pub(crate) async fn check(
         let view = runtime.view(session).await.unwrap();
         assert_eq!(view.summary().outcome, Some(EvaluationOutcome::Completed), "{session} {kind:?}");
         let transcript = view.transcript().unwrap();
+        // No tool fails by itself.
+        let results = transcript.all().iter().filter_map(|message| message.message.option_result());
+        let failed: Vec<_> = results.filter(|result| result.is_error).collect();
+        assert!(failed.is_empty(), "{session} {kind:?}: {failed:?}");
         let answer = transcript.all().latest().map(|message| message.content());
         assert_eq!(answer.as_deref(), Some(ANSWER), "{session} {kind:?}");
         assert_eq!(files(place, session), kind.files(session), "{session} {kind:?}");

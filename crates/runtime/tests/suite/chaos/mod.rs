@@ -36,7 +36,7 @@ const SESSIONS_OF_STANDBY: usize = 24;
 /// Time between two faults, at least.
 const BETWEEN: Duration = Duration::from_millis(500);
 /// Time without a session that ends after which a run has failed.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 fn number_in(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().and_then(|text| text.parse().ok())

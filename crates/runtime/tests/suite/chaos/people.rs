@@ -8,6 +8,7 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Decision, IdempotencyKey, InboxItem, PauseReason};
 use backstitch_core::message::OptionResult;
 use backstitch_core::ports::{QueueQuery, QueueState, QueuedSession};
+use backstitch_core::time::Timestamp;
 use backstitch_runtime::{Runtime, RuntimeError, WaitingCall};
 use serde_json::{Value, json};
 
@@ -26,8 +27,8 @@ pub(crate) struct People {
     /// Calls that were decided to have happened.
     pub(crate) happened: usize,
     pub(crate) approved: usize,
-    /// Sessions that are ready, and since when.
-    ready: HashMap<SessionId, Instant>,
+    /// Sessions that are ready, the times from which they are, and when that was seen first.
+    ready: HashMap<SessionId, (Option<Timestamp>, Instant)>,
 }
 
 impl People {
@@ -44,8 +45,11 @@ impl People {
     /// Helps all sessions that wait for a person or a signal, and returns how many sessions are left. `None` if the store does not answer.
     pub(crate) async fn attend(&mut self, has_faults: bool) -> Option<usize> {
         let queued = self.list_queue().await.ok()?;
-        self.ready.retain(|session, _| {
-            let is_ready = |one: &QueuedSession| one.session == *session && one.state == QueueState::Ready;
+        self.ready.retain(|session, (due, _)| {
+            // A session with another time was taken in between.
+            let is_ready = |one: &QueuedSession| {
+                (one.session, one.state, one.entry.due) == (*session, QueueState::Ready, *due)
+            };
             !has_faults && queued.iter().any(is_ready)
         });
         for one in &queued {
@@ -53,7 +57,8 @@ impl People {
             match one.state {
                 QueueState::Failed => panic!("{session} was given up: {:?}", one.reason),
                 QueueState::Ready if !has_faults => {
-                    let since = self.ready.entry(session).or_insert_with(Instant::now);
+                    let (_, since) =
+                        self.ready.entry(session).or_insert_with(|| (one.entry.due, Instant::now()));
                     assert!(since.elapsed() < FORGOTTEN, "nobody takes {session}: {one:?}");
                 }
                 QueueState::Waiting if one.entry.due.is_none() => {

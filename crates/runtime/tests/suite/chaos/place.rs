@@ -25,7 +25,7 @@ pub(crate) const TEST: usize = WORKERS;
 /// The worker that reaches the server through the pooler.
 pub(crate) const POOLED: usize = 3;
 /// Time after which a worker that no longer renews its lease holds nothing.
-pub(crate) const LEASE: Duration = Duration::from_secs(2);
+pub(crate) const LEASE: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Backend {
