@@ -81,7 +81,9 @@ pub(super) fn send(shared: &Arc<SharedStore>) {
     let sending = tokio::spawn(async move {
         let hints = &store.hints;
         let last = *lock(&hints.last);
-        sleep(last.map_or(Duration::ZERO, |last| INTERVAL.saturating_sub(last.elapsed()))).await;
+        if let Some(last) = last {
+            sleep(INTERVAL.saturating_sub(last.elapsed())).await;
+        }
         *lock(&hints.last) = Some(Instant::now());
         // A change that is committed from now on needs another hint.
         hints.is_due.store(false, Ordering::SeqCst);

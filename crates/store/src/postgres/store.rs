@@ -189,10 +189,11 @@ impl Drop for PostgresStore {
             let worker = shared.lease.end();
             runtime.block_on(async {
                 let freed = async {
+                    // First, over a connection that is free now.
+                    shared.hints.flush().await;
                     if let Some(worker) = worker {
                         let _ = super::lease::retire(&shared.server, worker).await;
                     }
-                    shared.hints.flush().await;
                 };
                 let _ = tokio::time::timeout(CLOSING, freed).await;
             });
