@@ -11,14 +11,16 @@ use backstitch_runtime::{SystemClock, fresh_ids};
 use backstitch_store::{PostgresAddress, PostgresOptions, PostgresStore, SqliteStore};
 use backstitch_testkit::postgres::{POOLER, PORT, TestServer};
 use backstitch_testkit::sample;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::bare::BareWriter;
+use super::server::processor_time;
 use super::{executor, percentile};
 use crate::agent::Failed;
 use crate::aims;
-use crate::report::Report;
+use crate::measure::Scope;
+use crate::report::{Report, ratio};
 
 pub(super) const CONNECTIONS: [usize; 3] = [1, 8, 32];
 const ROUNDS: usize = 3;
@@ -39,30 +41,24 @@ pub(super) fn measure_server(report: &mut Report, server: &TestServer) -> Result
             let store: Arc<dyn Store> = Arc::new(PostgresStore::open_with(&address, options)?);
             let mut bare = executor.block_on(BareWriter::open(server, port, connections))?;
             let mut writers = executor.block_on(SessionWriter::open(&*store, connections))?;
-            let (mut ours, mut theirs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+            let (mut ours, mut theirs, mut ratios) = (Tally::default(), Tally::default(), Vec::new());
             for _ in 0..ROUNDS {
                 let work =
                     |writer: SessionWriter, end| writer.work(Arc::clone(&store), workload.clone(), end);
-                let rate = executor.block_on(round(&mut writers, work))?;
+                let rate = ours.add(server, || executor.block_on(round(&mut writers, work)))?;
                 let work = |writer: BareWriter, end| writer.work(workload.clone(), end);
-                let bare_rate = executor.block_on(round(&mut bare, work))?;
+                let bare_rate = theirs.add(server, || executor.block_on(round(&mut bare, work)))?;
                 ratios.push(rate / bare_rate);
-                ours.push(rate);
-                theirs.push(bare_rate);
             }
-            let rate = percentile(&mut ours, 0.5);
             let params = json!({ "store": "postgres", "through": way, "connections": connections,
                 "records": workload.records(), "bytes": workload.bytes() });
+            let (rate, with_cpu) = ours.median(&params);
             match connections {
-                32 => aim.judge(report, params.clone(), rate),
-                _ => report.value("fleet.appends_per_second", params.clone(), rate, "appends/s"),
+                32 => aim.judge(report, with_cpu, rate),
+                _ => report.value("fleet.appends_per_second", with_cpu, rate, "appends/s"),
             }
-            Report::of("bare_insert").value(
-                "fleet.appends_per_second",
-                params.clone(),
-                percentile(&mut theirs, 0.5),
-                "appends/s",
-            );
+            let (rate, with_cpu) = theirs.median(&params);
+            Report::of("bare_insert").value("fleet.appends_per_second", with_cpu, rate, "appends/s");
             aims::APPENDS_TO_BARE.judge(report, params, percentile(&mut ratios, 0.5));
         }
     }
@@ -79,7 +75,7 @@ pub(super) fn measure_file(report: &mut Report, path: &str) -> Result<(), Failed
         let mut rates = Vec::new();
         for _ in 0..ROUNDS {
             let work = |writer: SessionWriter, end| writer.work(Arc::clone(&store), workload.clone(), end);
-            rates.push(executor.block_on(round(&mut writers, work))?);
+            rates.push(executor.block_on(round(&mut writers, work))?.1);
         }
         let params = json!({ "store": "sqlite", "sessions": connections, "records": workload.records(),
             "bytes": workload.bytes() });
@@ -88,8 +84,43 @@ pub(super) fn measure_file(report: &mut Report, path: &str) -> Result<(), Failed
     Ok(())
 }
 
-/// Lets all writers work at the same time, and returns how much they wrote in a second.
-async fn round<W, F>(writers: &mut Vec<W>, work: impl Fn(W, Instant) -> F) -> Result<f64, Failed>
+/// The rounds of one kind of writers.
+#[derive(Default)]
+struct Tally {
+    rates: Vec<f64>,
+    written: usize,
+    client: Duration,
+    server: Duration,
+}
+
+impl Tally {
+    /// Adds a round, and returns its rate.
+    fn add(
+        &mut self,
+        server: &TestServer,
+        round: impl FnOnce() -> Result<(usize, f64), Failed>,
+    ) -> Result<f64, Failed> {
+        let (clock, before) = (Scope::Process.start(), processor_time(server));
+        let (written, rate) = round()?;
+        self.client += clock.elapsed().cpu;
+        self.server += processor_time(server).saturating_sub(before);
+        self.written += written;
+        self.rates.push(rate);
+        Ok(rate)
+    }
+
+    /// The median of the rates, and parameters with the processor time of a write in microseconds: a busy machine changes it less.
+    fn median(&mut self, params: &Value) -> (f64, Value) {
+        let each = |time: Duration| ratio(time.as_secs_f64() * 1e6 / self.written.max(1) as f64);
+        let mut params = params.clone();
+        params["server_cpu_us"] = json!(each(self.server));
+        params["client_cpu_us"] = json!(each(self.client));
+        (percentile(&mut self.rates, 0.5), params)
+    }
+}
+
+/// Lets all writers work at the same time, and returns how much they wrote, and how much in a second.
+async fn round<W, F>(writers: &mut Vec<W>, work: impl Fn(W, Instant) -> F) -> Result<(usize, f64), Failed>
 where
     W: Send + 'static,
     F: Future<Output = Result<(W, usize), Failed>> + Send + 'static,
@@ -105,7 +136,7 @@ where
         writers.push(writer);
         written += count;
     }
-    Ok(written as f64 / began.elapsed().as_secs_f64())
+    Ok((written, written as f64 / began.elapsed().as_secs_f64()))
 }
 
 /// The batches of a conversation, again and again.
@@ -145,7 +176,7 @@ impl Workload {
     /// The mean number of records of an append.
     fn records(&self) -> f64 {
         let records: usize = self.batches.iter().map(Batch::len).sum();
-        crate::report::ratio(records as f64 / self.batches.len() as f64)
+        ratio(records as f64 / self.batches.len() as f64)
     }
 
     /// The mean number of bytes of an append.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use backstitch_testkit::postgres::{StopMode, TestServer, private_server};
 
@@ -48,6 +49,24 @@ fn widen_pool(server: &TestServer) -> Result<(), Failed> {
     let process = fs::read_to_string(server.directory.join("pgbouncer.pid"))?;
     Command::new("kill").args(["-HUP", process.trim()]).status()?;
     Ok(())
+}
+
+/// The processor time of the server's processes, as far as the system reports it. Its resolution is 10 ms.
+pub(super) fn processor_time(server: &TestServer) -> Duration {
+    let first = fs::read_to_string(server.directory.join("data/postmaster.pid")).unwrap_or_default();
+    let Some(parent) = first.lines().next() else { return Duration::ZERO };
+    let mut ticks = 0;
+    for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let stat = fs::read_to_string(process.path().join("stat")).unwrap_or_default();
+        // The name in parentheses may hold anything. After it come the state, the parent, and ten fields later the times in user mode and in the kernel.
+        let Some((_, rest)) = stat.rsplit_once(") ") else { continue };
+        let fields: Vec<&str> = rest.split(' ').collect();
+        if fields.get(1) == Some(&parent) {
+            ticks +=
+                fields.iter().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum::<u64>();
+        }
+    }
+    Duration::from_millis(ticks * 10)
 }
 
 /// How statements are counted: where the number comes from, and the SQL that reads it. Without statistics of statements it is that of transactions: idle
