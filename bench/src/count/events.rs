@@ -36,7 +36,16 @@ enum Inherit {
 }
 
 fn open(inherit: Inherit) -> [Counter; EVENTS.len()] {
-    EVENTS.map(|(_, kind)| Event::open(kind, inherit).map_err(|error| error.to_string()))
+    EVENTS.map(|(_, kind)| Event::open(kind, inherit).map_err(|error| explain(kind, &error)))
+}
+
+fn explain(kind: EventKind, error: &io::Error) -> String {
+    match (kind, error.kind()) {
+        (EventKind::Instructions, io::ErrorKind::NotFound | io::ErrorKind::Unsupported) => {
+            "this machine has no counter for them".to_owned()
+        }
+        _ => error.to_string(),
+    }
 }
 
 pub(super) fn begin() {
