@@ -2,7 +2,7 @@
 //!
 //! The job has 20 turns of a scripted model with one call each; every step is stored before the next one. Each system does it in a
 //! process of its own, which this one starts, feeds with the names of jobs, and kills in the middle of a call. So the interpreter, the
-//! client and a server count, as they do for users. Packages are installed below `target`; a system that cannot be installed has no
+//! client and a server count, as they do for users. The systems take turns, a job each, so that a disturbance affects all of them. Packages are installed below `target`; a system that cannot be installed has no
 //! rows, and the reason is printed.
 
 mod backstitch;
@@ -12,9 +12,10 @@ mod worker;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::agent::Failed;
 use crate::alone::{Alone, FLAG};
@@ -59,99 +60,142 @@ const PEERS: [Peer; 3] = [
     },
 ];
 
-pub(crate) fn run(report: &mut Report) {
-    let rows = |name: &str, measured: Result<(), Failed>| {
-        if let Err(error) = measured {
-            eprintln!("peers: no rows for {name}: {error}");
-        }
-    };
-    rows("backstitch", of_backstitch(report));
-    for peer in &PEERS {
-        rows(peer.name, of_peer(peer));
+pub(crate) fn run(_: &mut Report) {
+    let begun = [("backstitch", Subject::of_backstitch())].into_iter();
+    let begun = begun.chain(PEERS.iter().map(|peer| (peer.name, Subject::of_peer(peer))));
+    let subjects = begun.filter_map(|(name, subject)| keep(name, subject));
+    let mut all: Vec<Measured> =
+        subjects.filter_map(|subject| keep(subject.name, Measured::begin(subject))).collect();
+    for number in 0..JOBS {
+        all.retain_mut(|one| keep(one.subject.name, one.run_job(&format!("job-{number}"))).is_some());
+    }
+    for one in all {
+        keep(one.subject.name, one.end());
     }
 }
 
-fn of_backstitch(report: &mut Report) -> Result<(), Failed> {
-    let (place, program) = (temporary(), std::env::current_exe()?);
-    let start = |mode: &str| {
-        let mut command = Command::new(&program);
-        command.args([FLAG, NAME]).env(DIRECTORY, place.path()).env(MODE, mode);
-        command
-    };
-    measure(report, place.path(), None, start)
+/// Prints why a system has no further rows.
+fn keep<T>(name: &str, measured: Result<T, Failed>) -> Option<T> {
+    measured.inspect_err(|error| eprintln!("peers: no rows for {name}: {error}")).ok()
 }
 
-fn of_peer(peer: &Peer) -> Result<(), Failed> {
-    let (place, python) = (temporary(), install::packages(peer.packages)?);
-    let program = place.path().join(format!("{}_job.py", peer.name));
-    std::fs::write(&program, peer.program)?;
-    std::fs::write(place.path().join("job.py"), include_str!("job.py"))?;
-    let server = match peer.name {
-        "restate" => Some(install::server(&place.path().join("store"))?),
-        _ => None,
-    };
-    let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
-    let start = |mode: &str| {
-        let mut command = Command::new(&python);
-        command.arg(&program).arg(place.path()).arg(mode).env("ADDRESS", &address);
-        command
-    };
-    measure(&mut Report::of(peer.name), place.path(), server.as_ref().map(Worker::id), start)
+fn params() -> Value {
+    json!({ "turns": TURNS, "jobs": JOBS })
 }
 
-/// Measures one system. `start` returns the command that does jobs in a mode, and `server` is the process that it needs.
-fn measure(
-    report: &mut Report,
-    place: &Path,
-    server: Option<u32>,
-    start: impl Fn(&str) -> Command,
-) -> Result<(), Failed> {
-    let store = place.join("store");
-    std::fs::create_dir_all(&store)?;
-    let params = || json!({ "turns": TURNS, "jobs": JOBS });
-    let begin = |mode: &str, job: &str| -> Result<(Worker, Instant), Failed> {
+/// A system that is ready for jobs.
+struct Subject {
+    name: &'static str,
+    /// Returns the command that does jobs in a mode, in a directory.
+    start: Box<dyn Fn(&Path, &str) -> Command>,
+    /// The server that it needs.
+    server: Option<Worker>,
+    place: TempDir,
+}
+
+impl Subject {
+    fn of_backstitch() -> Result<Self, Failed> {
+        let program = std::env::current_exe()?;
+        let start = move |place: &Path, mode: &str| {
+            let mut command = Command::new(&program);
+            command.args([FLAG, NAME]).env(DIRECTORY, place).env(MODE, mode);
+            command
+        };
+        Ok(Self { name: "backstitch", start: Box::new(start), server: None, place: temporary() })
+    }
+
+    fn of_peer(peer: &Peer) -> Result<Self, Failed> {
+        let (place, python) = (temporary(), install::packages(peer.packages)?);
+        let program = place.path().join(format!("{}_job.py", peer.name));
+        std::fs::write(&program, peer.program)?;
+        std::fs::write(place.path().join("job.py"), include_str!("job.py"))?;
+        let server = match peer.name {
+            "restate" => Some(install::server(&place.path().join("store"))?),
+            _ => None,
+        };
+        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
+        let start = move |place: &Path, mode: &str| {
+            let mut command = Command::new(&python);
+            command.arg(&program).arg(place).arg(mode).env("ADDRESS", &address);
+            command
+        };
+        Ok(Self { name: peer.name, start: Box::new(start), server, place })
+    }
+
+    /// Starts a process with its first job, and returns the time until that makes its first call.
+    fn begin(&self, mode: &str, job: &str) -> Result<(Worker, Duration), Failed> {
         let clock = Instant::now();
-        let mut worker = Worker::start(start(mode))?;
+        let mut worker = Worker::start((self.start)(self.place.path(), mode))?;
         worker.send(job)?;
         worker.wait_for("call")?;
-        Ok((worker, clock))
-    };
-    let (mut first, clock) = begin("run", "first")?;
-    report.value("peers.start", params(), clock.elapsed().as_nanos() as f64, "ns");
-    first.wait_for("done")?;
-    first.end()?;
-
-    let empty = size_of(&store);
-    let (mut worker, _) = begin("run", "warm-up")?;
-    worker.wait_for("done")?;
-    let processes: Vec<u32> = server.into_iter().chain([worker.id()]).collect();
-    let before = Usage::of(&processes);
-    let mut walls = Vec::new();
-    for number in 0..JOBS {
-        let clock = Instant::now();
-        worker.send(&format!("job-{number}"))?;
-        worker.wait_for("done")?;
-        walls.push(clock.elapsed().as_secs_f64());
+        Ok((worker, clock.elapsed()))
     }
-    let used = Usage::of(&processes).since(&before);
-    worker.end()?;
-    let turns = (JOBS * TURNS) as f64;
-    let stored = size_of(&store).saturating_sub(empty) as f64 / ((JOBS + 1) * TURNS) as f64;
-    report.value("peers.speed", params(), TURNS as f64 / median(&mut walls), "turns/s");
-    report.value("peers.turn_cpu", params(), used.processor.as_nanos() as f64 / turns, "ns");
-    report.value("peers.written", params(), used.written as f64 / turns, "bytes/turn");
-    report.value("peers.stored", params(), stored, "bytes/turn");
 
-    let (mut hanging, _) = begin("hang", "killed")?;
-    hanging.wait_for("hangs")?;
-    drop(hanging);
-    let (mut resumed, clock) = begin("resume", "killed")?;
-    let recovered = clock.elapsed();
-    resumed.wait_for("done")?;
-    resumed.end()?;
-    let calls = std::fs::read_to_string(place.join("calls"))?;
-    let done = calls.lines().filter(|line| line.starts_with("hang ") || line.starts_with("resume ")).count();
-    let params = json!({ "turns": TURNS, "killed_at": TURNS / 2, "calls_again": done.saturating_sub(TURNS) });
-    report.value("peers.recover", params, recovered.as_nanos() as f64, "ns");
-    Ok(())
+    fn stored(&self) -> u64 {
+        size_of(&self.place.path().join("store"))
+    }
+}
+
+/// A system in the middle of its measurement.
+struct Measured {
+    subject: Subject,
+    report: Report,
+    worker: Worker,
+    /// The size of its store before the jobs.
+    before: u64,
+    walls: Vec<f64>,
+    used: Usage,
+}
+
+impl Measured {
+    /// Measures the start, and does a first job in the process of the jobs to come.
+    fn begin(subject: Subject) -> Result<Self, Failed> {
+        std::fs::create_dir_all(subject.place.path().join("store"))?;
+        let mut report = Report::of(subject.name);
+        let (mut first, started) = subject.begin("run", "first")?;
+        first.wait_for("done")?;
+        first.end()?;
+        report.value("peers.start", params(), started.as_nanos() as f64, "ns");
+        let before = subject.stored();
+        let (mut worker, _) = subject.begin("run", "warm-up")?;
+        worker.wait_for("done")?;
+        Ok(Self { subject, report, worker, before, walls: Vec::new(), used: Usage::default() })
+    }
+
+    fn run_job(&mut self, name: &str) -> Result<(), Failed> {
+        let server = self.subject.server.as_ref().map(Worker::id);
+        let processes: Vec<u32> = server.into_iter().chain([self.worker.id()]).collect();
+        let (before, clock) = (Usage::of(&processes), Instant::now());
+        self.worker.send(name)?;
+        self.worker.wait_for("done")?;
+        self.walls.push(clock.elapsed().as_secs_f64());
+        self.used.add(&Usage::of(&processes).since(&before));
+        Ok(())
+    }
+
+    /// Prints the rows of the jobs, and measures a recovery.
+    fn end(self) -> Result<(), Failed> {
+        let Self { subject, mut report, worker, before, mut walls, used } = self;
+        worker.end()?;
+        let turns = (JOBS * TURNS) as f64;
+        let stored = subject.stored().saturating_sub(before) as f64 / ((JOBS + 1) * TURNS) as f64;
+        report.value("peers.speed", params(), TURNS as f64 / median(&mut walls), "turns/s");
+        report.value("peers.turn_cpu", params(), used.processor.as_nanos() as f64 / turns, "ns");
+        report.value("peers.written", params(), used.written as f64 / turns, "bytes/turn");
+        report.value("peers.stored", params(), stored, "bytes/turn");
+
+        let (mut hanging, _) = subject.begin("hang", "killed")?;
+        hanging.wait_for("hangs")?;
+        drop(hanging);
+        let (mut resumed, recovered) = subject.begin("resume", "killed")?;
+        resumed.wait_for("done")?;
+        resumed.end()?;
+        let calls = std::fs::read_to_string(subject.place.path().join("calls"))?;
+        let done =
+            calls.lines().filter(|line| line.starts_with("hang ") || line.starts_with("resume ")).count();
+        let params =
+            json!({ "turns": TURNS, "killed_at": TURNS / 2, "calls_again": done.saturating_sub(TURNS) });
+        report.value("peers.recover", params, recovered.as_nanos() as f64, "ns");
+        Ok(())
+    }
 }

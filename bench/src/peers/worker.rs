@@ -96,6 +96,11 @@ impl Usage {
         all
     }
 
+    pub(super) fn add(&mut self, more: &Self) {
+        self.processor += more.processor;
+        self.written += more.written;
+    }
+
     pub(super) fn since(&self, before: &Self) -> Self {
         Self {
             processor: self.processor.saturating_sub(before.processor),
