@@ -2,8 +2,8 @@
 //!
 //! The job has 20 turns of a scripted model with one call each; every step is stored before the next one. Each system does it in a
 //! process of its own, which this one starts, feeds with the names of jobs, and kills in the middle of a call. So the interpreter, the
-//! client and a server count, as they do for users. The systems take turns, a job each, so that a disturbance affects all of them. Packages are installed below `target`; a system that cannot be installed has no
-//! rows, and the reason is printed.
+//! client and a server count, as they do for users. The systems take turns, a job each, so that a disturbance affects all of them.
+//! Packages are installed below `target`; a system that cannot be installed has no rows, and the reason is printed.
 
 mod backstitch;
 pub(crate) mod install;
