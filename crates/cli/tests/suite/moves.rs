@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::stage::{last_line, signal, wait_until};
 
 /// The most calls of an evaluation.
-const CALLS: u32 = 8;
+const CALLS: u32 = 5;
 
 /// Number of kills of each session.
 fn kills() -> u32 {
