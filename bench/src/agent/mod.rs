@@ -32,20 +32,22 @@ pub(crate) fn run(report: &mut Report) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Ok(runtime) = runtime else { return eprintln!("the async runtime cannot be started") };
     runtime.block_on(async {
-        let measured = [
-            turns(report).await,
-            recovery(report).await,
-            length::run(report).await,
-            model::turns(report).await,
-            model::late_turns(report).await,
-            render::run(report).await,
-            room::run(report).await,
-        ];
-        for error in measured.into_iter().filter_map(Result::err) {
-            eprintln!("agent: {error}");
-        }
+        explain(turns(report).await);
+        explain(recovery(report).await);
+        explain(length::run(report).await);
+        explain(model::turns(report).await);
+        explain(model::late_turns(report).await);
+        explain(render::run(report).await);
+        explain(room::run(report).await);
     });
     alone::run(crowd::NAME);
+}
+
+/// Prints why something could not be measured. The rest is measured all the same.
+fn explain(measured: Result<(), Failed>) {
+    if let Err(error) = measured {
+        eprintln!("agent: {error}");
+    }
 }
 
 pub(crate) type Failed = Box<dyn std::error::Error + Send + Sync>;
