@@ -135,23 +135,26 @@ async fn enqueue(place: &Place) -> Result<(), Failed> {
     Ok(())
 }
 
+/// Stores results of some bytes for some seconds, and returns their number.
+async fn repeat((bytes, seconds): (usize, u64)) -> dbos::Result<u64> {
+    let (end, mut count) = (Instant::now() + Duration::from_secs(seconds), 0);
+    while Instant::now() < end {
+        step("store", move || async move { dbos::Result::Ok("x".repeat(bytes)) }).await?;
+        count += 1;
+    }
+    Ok(count)
+}
+
 async fn steps(place: &Place, workflows: u64, bytes: usize, seconds: u64) -> Result<(), Failed> {
     // Some connections are for its own tasks.
     let dbos = DBOS::new(place.config(u32::try_from(workflows)? + 4));
-    let repeat = dbos.register_workflow("repeat", move |seconds: u64| async move {
-        let (end, mut count) = (Instant::now() + Duration::from_secs(seconds), 0_u64);
-        while Instant::now() < end {
-            step("store", move || async move { dbos::Result::Ok("x".repeat(bytes)) }).await?;
-            count += 1;
-        }
-        dbos::Result::Ok(count)
-    })?;
+    let repeat = dbos.register_workflow("repeat", repeat)?;
     dbos.launch().await?;
     let began = Instant::now();
     let mut running = JoinSet::new();
     for _ in 0..workflows {
         let repeat = repeat.clone();
-        running.spawn(async move { repeat.run(seconds).await });
+        running.spawn(async move { repeat.run((bytes, seconds)).await });
     }
     let mut count = 0;
     while let Some(done) = running.join_next().await {
