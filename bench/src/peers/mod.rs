@@ -28,7 +28,7 @@ pub(crate) const GROUP: &str = "peers";
 /// Turns of a job.
 const TURNS: usize = 20;
 
-/// Measured jobs of each system.
+/// Measurement jobs of each system.
 const JOBS: usize = 10;
 
 /// Variables for the process that does the job on Backstitch.
@@ -64,8 +64,8 @@ pub(crate) fn run(_: &mut Report) {
     let begun = [("backstitch", Subject::of_backstitch())].into_iter();
     let begun = begun.chain(PEERS.iter().map(|peer| (peer.name, Subject::of_peer(peer))));
     let subjects = begun.filter_map(|(name, subject)| keep(name, subject));
-    let mut all: Vec<Measured> =
-        subjects.filter_map(|subject| keep(subject.name, Measured::begin(subject))).collect();
+    let mut all: Vec<Measurement> =
+        subjects.filter_map(|subject| keep(subject.name, Measurement::begin(subject))).collect();
     for number in 0..JOBS {
         all.retain_mut(|one| keep(one.subject.name, one.run_job(&format!("job-{number}"))).is_some());
     }
@@ -131,13 +131,13 @@ impl Subject {
         Ok((worker, clock.elapsed()))
     }
 
-    fn stored(&self) -> u64 {
+    fn store_size(&self) -> u64 {
         size_of(&self.place.path().join("store"))
     }
 }
 
 /// A system in the middle of its measurement.
-struct Measured {
+struct Measurement {
     subject: Subject,
     report: Report,
     worker: Worker,
@@ -147,7 +147,7 @@ struct Measured {
     used: Usage,
 }
 
-impl Measured {
+impl Measurement {
     /// Measures the start, and does a first job in the process of the jobs to come.
     fn begin(subject: Subject) -> Result<Self, Failed> {
         std::fs::create_dir_all(subject.place.path().join("store"))?;
@@ -156,7 +156,7 @@ impl Measured {
         first.wait_for("done")?;
         first.end()?;
         report.value("peers.start", params(), started.as_nanos() as f64, "ns");
-        let before = subject.stored();
+        let before = subject.store_size();
         let (mut worker, _) = subject.begin("run", "warm-up")?;
         worker.wait_for("done")?;
         Ok(Self { subject, report, worker, before, walls: Vec::new(), used: Usage::default() })
@@ -178,7 +178,7 @@ impl Measured {
         let Self { subject, mut report, worker, before, mut walls, used } = self;
         worker.end()?;
         let turns = (JOBS * TURNS) as f64;
-        let stored = subject.stored().saturating_sub(before) as f64 / ((JOBS + 1) * TURNS) as f64;
+        let stored = subject.store_size().saturating_sub(before) as f64 / ((JOBS + 1) * TURNS) as f64;
         report.value("peers.speed", params(), TURNS as f64 / median(&mut walls), "turns/s");
         report.value("peers.turn_cpu", params(), used.processor.as_nanos() as f64 / turns, "ns");
         report.value("peers.written", params(), used.written as f64 / turns, "bytes/turn");
