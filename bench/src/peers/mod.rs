@@ -28,7 +28,7 @@ pub(crate) const GROUP: &str = "peers";
 /// Turns of a job.
 const TURNS: usize = 20;
 
-/// Measurement jobs of each system.
+/// Measured jobs of each system.
 const JOBS: usize = 10;
 
 /// Variables for the process that does the job on Backstitch.
