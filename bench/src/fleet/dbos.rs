@@ -1,7 +1,7 @@
-//! DBOS on the same server: its Python package, and its Rust package where that is asked for.
+//! DBOS on the same server, by its Python package.
 //!
-//! The programs are in `bench/dbos`. The first run installs the Python package, or builds the Rust program, into the directory of the build; a
-//! system that cannot be had is skipped with a line that says so. A step of DBOS takes the place of an append: one result of the same size, in a
+//! The program is in `bench/dbos`. The first run installs the package into the directory of the build; if it cannot be had, it is skipped with a
+//! line that says so. A step of DBOS takes the place of an append: one result of the same size, in a
 //! transaction of its own. DBOS listens for notifications, so it is not measured through pgbouncer.
 
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -21,9 +21,7 @@ use crate::report::Report;
 
 /// The package of Python.
 const PACKAGE: &str = "dbos==3.4.0";
-/// The variable that asks for the Rust package, whose build takes minutes.
-const RUST: &str = "BACKSTITCH_BENCH_DBOS_RUST";
-/// The programs.
+/// The directory of the program.
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/dbos");
 /// Seconds for which steps are counted.
 const SECONDS: &str = "4";
@@ -33,8 +31,8 @@ const SECONDS: &str = "4";
 struct Peer {
     system: &'static str,
     program: PathBuf,
-    /// The file of the program, for an interpreter.
-    file: Option<PathBuf>,
+    /// The program that the interpreter runs.
+    file: PathBuf,
     address: String,
     schema: String,
 }
@@ -49,28 +47,12 @@ pub(super) fn run(server: &TestServer) {
             &Peer {
                 system: "dbos_python",
                 program,
-                file: Some(Path::new(SOURCES).join("peer.py")),
+                file: Path::new(SOURCES).join("peer.py"),
                 address: format!("postgresql://{USER}@/postgres?host={place}&port={PORT}"),
                 schema: schema("dbos_python"),
             },
         ),
         Err(error) => eprintln!("== DBOS for Python is NOT measured: {error}"),
-    }
-    if std::env::var_os(RUST).is_none() {
-        return eprintln!("== DBOS for Rust is NOT measured: set {RUST}=1 to build and measure it");
-    }
-    match build_rust() {
-        Ok(program) => measure(
-            server,
-            &Peer {
-                system: "dbos_rust",
-                program,
-                file: None,
-                address: format!("postgres://{USER}@localhost:{PORT}/postgres?host={place}"),
-                schema: schema("dbos_rust"),
-            },
-        ),
-        Err(error) => eprintln!("== DBOS for Rust is NOT measured: {error}"),
     }
 }
 
@@ -142,7 +124,7 @@ fn add_workflows(schema: &str, queue: &str, count: usize, status: &str) -> Strin
 impl Peer {
     fn command(&self, role: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
-        command.args(&self.file).args([&self.address, &self.schema]).args(role);
+        command.arg(&self.file).args([&self.address, &self.schema]).args(role);
         command
     }
 }
@@ -185,15 +167,4 @@ impl Drop for Answers {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Builds the program in Rust.
-fn build_rust() -> Result<PathBuf, Failed> {
-    let directory = install::place()?.join("dbos-rust");
-    let manifest = Path::new(SOURCES).join("Cargo.toml");
-    eprintln!("fleet: building {} into {}", manifest.display(), directory.display());
-    let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--quiet", "--release", "--locked", "--manifest-path"]).arg(manifest);
-    install::succeed(cargo.arg("--target-dir").arg(&directory))?;
-    Ok(directory.join("release/dbos-peer"))
 }

@@ -65,7 +65,7 @@ fn find(packages: &Path) -> Option<PathBuf> {
     all.map(|package| package.path().join("bin/restate-server")).find(|program| program.is_file())
 }
 
-pub(crate) fn succeed(command: &mut Command) -> Result<(), Failed> {
+fn succeed(command: &mut Command) -> Result<(), Failed> {
     let output = command.stdin(Stdio::null()).output()?;
     if output.status.success() {
         return Ok(());
