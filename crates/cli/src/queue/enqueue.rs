@@ -105,11 +105,11 @@ fn start_time(text: &str, now: Timestamp) -> Result<Timestamp, Usage> {
         ))
     })?;
     let time = now.saturating_add(after);
-    // The last time of all stands for everything after it, and cannot be stored.
-    match Timestamp::from_unix_micros(time.unix_micros()) {
-        Ok(_) => Ok(time),
-        Err(_) => Err(Usage(format!("--at {text:?} is after the last time that can be stored"))),
+    // The last time of all would stand for everything after it.
+    if time.since(now).as_secs() < after.as_secs() {
+        return Err(Usage(format!("--at {text:?} is after the last time that can be stored")));
     }
+    Ok(time)
 }
 
 #[cfg(test)]
