@@ -215,12 +215,13 @@ impl<'a> Faults<'a> {
                 });
             }
             _ => {
-                let pids: Vec<String> =
-                    (0..WORKERS).map(|worker| self.fleet.pid(worker).to_string()).collect();
-                let pids = pids.join(", ");
+                let pids = || -> Vec<String> {
+                    (0..WORKERS).map(|worker| self.fleet.pid(worker).to_string()).collect()
+                };
+                let before = pids().join(", ");
                 let half = LEASE.as_secs_f64() / 2.0;
                 let living = server.sql(&format!(
-                    "SELECT id FROM chaos.workers WHERE pid IN ({pids}) AND lease_until > now() + interval '{half} s'"
+                    "SELECT id, pid FROM chaos.workers WHERE pid IN ({before}) AND lease_until > now() + interval '{half} s'"
                 ));
                 server.stop(StopMode::Fast);
                 std::thread::sleep(LEASE * 2);
@@ -231,7 +232,11 @@ impl<'a> Faults<'a> {
                     LEASE.as_secs_f64()
                 ));
                 let (is_early, found) = found.split_once('|').unwrap();
-                let lost: Vec<&str> = living.lines().filter(|id| !found.contains(*id)).collect();
+                // Another fault may have replaced a process meanwhile, and its worker is dead then.
+                let after = pids();
+                let rows = living.lines().filter_map(|row| row.split_once('|'));
+                let same = rows.filter(|(_, pid)| after.iter().any(|known| known == pid));
+                let lost: Vec<&str> = same.map(|(id, _)| id).filter(|id| !found.contains(*id)).collect();
                 assert!(
                     is_early == "f" || lost.is_empty(),
                     "workers were taken for dead: {lost:?} of {living}"
