@@ -127,7 +127,7 @@ impl LiveSession {
             }
             Err(error) => {
                 let reason = format!("the files could not be restored: {error}");
-                Err(self.fail_files(error.into(), reason).await)
+                Err(self.fail_files(error, reason).await)
             }
         }
     }
