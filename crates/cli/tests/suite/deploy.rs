@@ -17,7 +17,6 @@ fn read(name: &str) -> String {
 }
 
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]
-#[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn skip(reason: &str) {
     eprintln!("== {reason}: a file of docs/deploy is NOT checked by it");
 }
