@@ -90,6 +90,7 @@ impl Shop {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn a_session_is_driven_by_restate_and_survives_kills_of_its_endpoint() {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let (Some(server), Some(program)) =

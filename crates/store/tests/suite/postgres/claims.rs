@@ -76,7 +76,7 @@ fn a_lease_is_renewed_for_as_long_as_the_store_is_open() {
 #[test]
 fn a_worker_that_cannot_renew_its_lease_stops_itself() {
     let Some((store, cuts, _place)) = super::lost_answers::behind_proxy_with(|options| {
-        options.with_lease(Duration::from_secs(2)).with_deadline(Duration::from_secs(20))
+        options.with_lease(Duration::from_secs(6)).with_deadline(Duration::from_secs(20))
     }) else {
         return;
     };
