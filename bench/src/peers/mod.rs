@@ -83,11 +83,14 @@ fn params() -> Value {
     json!({ "turns": TURNS, "jobs": JOBS })
 }
 
+/// Makes the command of a role in a directory.
+type Start = dyn Fn(&Path, &str) -> Command;
+
 /// A system that is ready for jobs.
 struct Subject {
     name: &'static str,
     /// Returns the command that does jobs in a mode, in a directory.
-    start: Box<dyn Fn(&Path, &str) -> Command>,
+    start: Box<Start>,
     /// The server that it needs.
     server: Option<Worker>,
     place: TempDir,
