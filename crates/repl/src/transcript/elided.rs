@@ -15,8 +15,7 @@ use super::{ElideOptions, TranscriptHistory};
 pub struct ElidedHistory {
     options: ElideOptions,
     history: TranscriptHistory,
-    /// The results that are shown, and for which a placeholder is shorter, by the number of their answer. Each has its place among
-    /// the shown messages.
+    /// Long results that are still shown, by the number of their answer. Each has its place among the shown messages.
     waiting: BTreeMap<u64, Vec<(usize, Arc<InnerMessage>)>>,
     count: usize,
 }
