@@ -212,6 +212,11 @@ pub trait Queue: Send + Sync {
         Box::pin(std::future::pending())
     }
 
+    /// Whether hints come at this time, so that it need not be read often.
+    fn has_hints(&self) -> bool {
+        false
+    }
+
     /// Gives a session back and releases its claim, in one transaction. It is ready at once if its inbox got an item since it
     /// was taken, unless it failed for good. Fails with [`StoreError::Fenced`] if the claim is no longer current: then another worker has the
     /// session.

@@ -10,6 +10,7 @@
 
 mod enqueue;
 mod event;
+mod look;
 mod schedule;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +20,7 @@ use std::time::Duration;
 use backstitch_core::code::ErrorCode;
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::StopReason;
-use backstitch_core::ports::{Queue, QueueRest, QueueState, StoreError, TakeRequest, TakenSession};
+use backstitch_core::ports::{Queue, QueueRest, StoreError, TakeRequest, TakenSession};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -28,14 +29,13 @@ pub use enqueue::{EnqueueOptions, EnqueuedSession};
 pub use event::WorkerEvent;
 pub use schedule::{ScheduleList, ScheduleOptions, ScheduledSession};
 
+use look::Surroundings;
+
 use crate::agent::Backoff;
 use crate::entropy;
 use crate::error::{Result, RuntimeError};
 use crate::run::Rest;
 use crate::runtime::{Runtime, SessionOptions};
-
-/// Interval at which agents and schedules are read again.
-const LOOK_AROUND: Duration = Duration::from_secs(5);
 
 /// Times after which a session is tried again whose directory or claim another process has.
 const BUSY: Backoff =
@@ -56,7 +56,7 @@ const RELEASES: u32 = 5;
 pub struct WorkerOptions {
     /// The most sessions at a time; at least one.
     pub concurrency: usize,
-    /// Interval at which the queue is read, with jitter.
+    /// Interval at which the queue is read, with jitter. It is half as long again while the store gives hints.
     pub poll: Duration,
     /// Retries of a session that an error has stopped, and the delays before them.
     pub retries: Backoff,
@@ -144,11 +144,12 @@ impl Worker {
     pub async fn run(self, stop: CancellationToken) -> Result<()> {
         let queue = self.runtime.queue()?.clone();
         let mut running = JoinSet::new();
-        let (mut recovered, mut looked) = (None::<Instant>, None::<Instant>);
-        let mut names = BTreeSet::new();
+        let mut recovered = None::<Instant>;
+        let mut known = Surroundings::default();
         while !stop.is_cancelled() && !self.runtime.registry.stop.is_cancelled() {
             while running.try_join_next().is_some() {}
-            let mut pause = self.options.poll;
+            // A hint comes sooner, so the queue is read less often as long as there are some.
+            let mut pause = if queue.has_hints() { self.options.poll * 3 / 2 } else { self.options.poll };
             let round = async {
                 if recovered.is_none_or(|at| at.elapsed() >= queue.recovery_interval()) {
                     recovered = Some(Instant::now());
@@ -157,19 +158,19 @@ impl Worker {
                         self.report(WorkerEvent::Recovered { sessions });
                     }
                 }
-                let interval = LOOK_AROUND.min(self.options.poll.saturating_mul(5));
-                if names.is_empty() || looked.is_none_or(|at| at.elapsed() >= interval) {
-                    looked = Some(Instant::now());
-                    // Agents that had sessions before may have some at any time.
-                    names.extend(self.known_names(&*queue).await?);
-                    self.apply_schedules(&*queue).await?;
+                if self.is_time_to_look(&*queue, &known) {
+                    self.look_around(&*queue, &mut known).await?;
                 }
                 let free = self.options.concurrency.max(1).saturating_sub(running.len());
-                if free == 0 || names.is_empty() {
-                    return Ok(Vec::new());
+                let taken = self.take(&*queue, &known, free).await?;
+                if taken.is_empty()
+                    && free > 0
+                    && self.may_have_new_agent(&known)
+                    && self.look_around(&*queue, &mut known).await?
+                {
+                    return self.take(&*queue, &known, free).await;
                 }
-                let (owner, agents) = (self.runtime.owner().clone(), names.iter().cloned().collect());
-                queue.take(TakeRequest { owner, agents, limit: free }).await
+                Ok(taken)
             };
             match round.await {
                 Ok(taken) => {
@@ -192,13 +193,26 @@ impl Worker {
                 Some(_) = running.join_next() => {}
                 // A hint makes it faster; without any, the queue is read as often as the options say.
                 () = queue.wait_for_hint(), if running.len() < self.options.concurrency.max(1) => {
-                    looked = looked.filter(|at| at.elapsed() < self.options.poll);
+                    known.note_hint();
                 }
                 () = tokio::time::sleep(pause.mul_f64(0.5 + jitter())) => {}
             }
         }
         self.drain(running).await;
         Ok(())
+    }
+
+    async fn take(
+        &self,
+        queue: &dyn Queue,
+        known: &Surroundings,
+        limit: usize,
+    ) -> Result<Vec<TakenSession>, StoreError> {
+        if limit == 0 || known.names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (owner, agents) = (self.runtime.owner().clone(), known.names.iter().cloned().collect());
+        queue.take(TakeRequest { owner, agents, limit }).await
     }
 
     /// Waits for the sessions that run, and pauses those that take too long.
@@ -208,27 +222,6 @@ impl Worker {
             self.runtime.stop(StopReason::Shutdown);
             while running.join_next().await.is_some() {}
         }
-    }
-
-    /// Returns the names of the agents whose sessions it takes, and reports those that wait for others.
-    async fn known_names(&self, queue: &dyn Queue) -> Result<Vec<String>, StoreError> {
-        let mut waiting: BTreeMap<String, u64> = BTreeMap::new();
-        for count in queue.counts().await? {
-            if count.state == QueueState::Ready {
-                *waiting.entry(count.agent).or_default() += count.sessions;
-            } else {
-                waiting.entry(count.agent).or_default();
-            }
-        }
-        let Some(names) = self.runtime.agents().map_or(Some(Vec::new()), |agents| agents.names()) else {
-            return Ok(waiting.into_keys().collect());
-        };
-        for (agent, ready) in waiting {
-            if ready > 0 && !names.contains(&agent) {
-                self.note_unknown(&agent);
-            }
-        }
-        Ok(names)
     }
 
     /// Reports an agent that is not known here, once.

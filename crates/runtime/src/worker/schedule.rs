@@ -177,10 +177,15 @@ impl ScheduledSession {
 }
 
 impl Worker {
-    /// Starts the sessions of schedules whose time has come.
-    pub(super) async fn apply_schedules(&self, queue: &dyn Queue) -> Result<(), StoreError> {
+    /// Starts the sessions of schedules whose time has come. Returns the next time of one.
+    pub(super) async fn apply_schedules(&self, queue: &dyn Queue) -> Result<Option<Timestamp>, StoreError> {
         let now = self.runtime.clock().now();
-        for schedule in queue.schedules().await?.into_iter().filter(|schedule| schedule.next <= now) {
+        let mut times = Vec::new();
+        for schedule in queue.schedules().await? {
+            if schedule.next > now {
+                times.push(schedule.next);
+                continue;
+            }
             let open = open_session(queue, &schedule).await?;
             let started = match open {
                 Some(session) => Ok(Some(session)),
@@ -191,6 +196,7 @@ impl Worker {
             });
             match applied {
                 Ok(Some((session, next))) => {
+                    times.push(next);
                     if queue.advance_schedule(&schedule.name, schedule.next, next, session).await? {
                         let schedule = schedule.name;
                         self.report(match open {
@@ -212,7 +218,7 @@ impl Worker {
                 }
             }
         }
-        Ok(())
+        Ok(times.into_iter().min())
     }
 
     /// Notes why a schedule could not be applied, and returns whether that was not known.

@@ -40,6 +40,8 @@ pub(super) struct Hints {
     /// Sessions that this store has added to the queue and still holds: nobody can take them before it releases them.
     queued: Mutex<HashSet<SessionId>>,
     is_listening: AtomicBool,
+    /// Whether the connection that listens has heard of a hint since it was opened.
+    is_heard: AtomicBool,
     received: Notify,
 }
 
@@ -56,6 +58,11 @@ impl Hints {
     /// Returns whether the session was added to the queue by its holder, which has released it now.
     pub(super) fn take_queued(&self, session: SessionId) -> bool {
         lock(&self.queued).remove(&session)
+    }
+
+    /// Whether hints of others arrive. Behind a pooler none does, though the connection listens.
+    pub(super) fn is_heard(&self) -> bool {
+        self.is_heard.load(Ordering::SeqCst)
     }
 
     /// Waits until the last hint is sent.
@@ -87,10 +94,14 @@ pub(super) fn send(shared: &Arc<SharedStore>) {
         *lock(&hints.last) = Some(Instant::now());
         // A change that is committed from now on needs another hint.
         hints.is_due.store(false, Ordering::SeqCst);
-        let channel = channel(&store);
-        let _ = store.server.query("SELECT pg_catalog.pg_notify($1, '')", parameters![channel => TEXT]).await;
+        notify(&store).await;
     });
     *lock(&shared.hints.sending) = Some(sending);
+}
+
+async fn notify(shared: &SharedStore) {
+    let channel = channel(shared);
+    let _ = shared.server.query("SELECT pg_catalog.pg_notify($1, '')", parameters![channel => TEXT]).await;
 }
 
 /// Waits for a hint, which may have come since the last one was waited for.
@@ -107,6 +118,7 @@ async fn keep_listening(shared: Arc<SharedStore>, address: PostgresAddress) {
     loop {
         let began = Instant::now();
         let _ = listen(&shared, &address).await;
+        shared.hints.is_heard.store(false, Ordering::SeqCst);
         pause = if began.elapsed() > longest { first } else { (pause * 2).min(longest) };
         sleep(pause).await;
     }
@@ -119,6 +131,7 @@ async fn listen(shared: &SharedStore, address: &PostgresAddress) -> Result<(), F
     let receive = async {
         while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
             if let AsyncMessage::Notification(_) = message? {
+                shared.hints.is_heard.store(true, Ordering::SeqCst);
                 shared.hints.received.notify_one();
             }
         }
@@ -128,6 +141,8 @@ async fn listen(shared: &SharedStore, address: &PostgresAddress) -> Result<(), F
         client.batch_execute(&format!("LISTEN \"{}\"", channel(shared))).await?;
         // What changed before is not announced.
         shared.hints.received.notify_one();
+        // A hint from another connection shows whether hints arrive.
+        notify(shared).await;
         std::future::pending::<Result<(), Failure>>().await
     };
     tokio::select! {

@@ -53,6 +53,10 @@ impl Queue for PostgresStore {
         Box::pin(self.receive_hint())
     }
 
+    fn has_hints(&self) -> bool {
+        self.shared().hints.is_heard()
+    }
+
     fn release(&self, taken: TakenSession, rest: QueueRest) -> BoxFuture<'_, Result<(), StoreError>> {
         let row = ReleasedRow::new(rest);
         if row.state == QueueState::Ready && !row.is_done {
@@ -115,7 +119,7 @@ impl Queue for PostgresStore {
     }
 
     fn put_schedule(&self, schedule: Schedule) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.run(move |shared| async move {
+        self.run_hinting(move |shared| async move {
             check_queue_word("schedule", &schedule.name)?;
             list::put_schedule(&shared, schedule).await
         })
