@@ -12,7 +12,7 @@ use backstitch_core::journal::{EvaluationOutcome, InboxItem, InboxKind, Position
 use backstitch_core::message::{MediaPart, PolicyName};
 use backstitch_core::object::ObjectContent;
 use backstitch_core::ports::{
-    ClaimMode, Owner, Queue, SessionClaim, Store, StoreError, Workspace, content_of,
+    BoxFuture, ClaimMode, Owner, Queue, SessionClaim, Store, StoreError, Workspace, content_of,
 };
 use backstitch_core::rng::Seed;
 use backstitch_core::session::Session;
@@ -235,9 +235,11 @@ impl Runtime {
     }
 
     /// Creates a session. Fails with [`RuntimeError::SessionExists`] if the options name one that exists.
-    pub async fn create(&self, agent: Agent, options: SessionOptions) -> Result<Driver> {
-        let live = self.create_live(&agent, options).await?;
-        Ok(Driver::new(live, agent))
+    pub fn create(&self, agent: Agent, options: SessionOptions) -> BoxFuture<'_, Result<Driver>> {
+        Box::pin(async move {
+            let live = self.create_live(&agent, options).await?;
+            Ok(Driver::new(live, agent))
+        })
     }
 
     pub(crate) async fn create_live(
@@ -273,9 +275,16 @@ impl Runtime {
     }
 
     /// Opens an existing session, to drive it with this agent.
-    pub async fn open(&self, session: SessionId, agent: Agent, options: SessionOptions) -> Result<Driver> {
-        let live = self.open_live(session, &agent, options).await?;
-        Ok(Driver::new(live, agent))
+    pub fn open(
+        &self,
+        session: SessionId,
+        agent: Agent,
+        options: SessionOptions,
+    ) -> BoxFuture<'_, Result<Driver>> {
+        Box::pin(async move {
+            let live = self.open_live(session, &agent, options).await?;
+            Ok(Driver::new(live, agent))
+        })
     }
 
     pub(crate) async fn open_live(
@@ -289,8 +298,12 @@ impl Runtime {
     }
 
     /// Opens an existing session without an agent. It can be rewound and decided about, but not driven.
-    pub async fn open_idle(&self, session: SessionId, options: SessionOptions) -> Result<Arc<LiveSession>> {
-        self.open_with(session, options, |_| {}).await
+    pub fn open_idle(
+        &self,
+        session: SessionId,
+        options: SessionOptions,
+    ) -> BoxFuture<'_, Result<Arc<LiveSession>>> {
+        Box::pin(async move { self.open_with(session, options, |_| {}).await })
     }
 
     async fn open_with(
@@ -311,38 +324,44 @@ impl Runtime {
     }
 
     /// Creates a session whose work another program does. `definition` describes it, without secrets.
-    pub async fn create_observed(
+    pub fn create_observed(
         &self,
         definition: Value,
         program: PolicyName,
         options: SessionOptions,
-    ) -> Result<ObservedSession> {
-        let mut agent = Agent::new(program.as_str());
-        agent.definition = definition;
-        let created = self.created(&agent, &options, Vec::new())?;
-        let environment = self.environment(options.workspace, options.resources);
-        let opening = async move { LiveSession::create(environment, created, |_| {}).await };
-        let live = self.open_in_task(opening).await?;
-        Ok(ObservedSession::new(live, program))
+    ) -> BoxFuture<'_, Result<ObservedSession>> {
+        Box::pin(async move {
+            let mut agent = Agent::new(program.as_str());
+            agent.definition = definition;
+            let created = self.created(&agent, &options, Vec::new())?;
+            let environment = self.environment(options.workspace, options.resources);
+            let opening = async move { LiveSession::create(environment, created, |_| {}).await };
+            let live = self.open_in_task(opening).await?;
+            Ok(ObservedSession::new(live, program))
+        })
     }
 
     /// Forks a session at a point. The workspace of the options has to be the fork's own.
-    pub async fn fork_session(
+    pub fn fork_session(
         &self,
         parent: SessionId,
         at: PointSpec,
         options: SessionOptions,
-    ) -> Result<Arc<LiveSession>> {
-        let seed = options.seed.map_or_else(entropy::seed, Ok)?;
-        let id = options.id.map_or_else(|| self.new_id(), Ok)?;
-        let environment = self.environment(options.workspace, options.resources);
-        let fork = Fork { parent, at, seed, definition: options.definition };
-        self.open_in_task(async move { LiveSession::fork(environment, fork, id, |_| {}).await }).await
+    ) -> BoxFuture<'_, Result<Arc<LiveSession>>> {
+        Box::pin(async move {
+            let seed = options.seed.map_or_else(entropy::seed, Ok)?;
+            let id = options.id.map_or_else(|| self.new_id(), Ok)?;
+            let environment = self.environment(options.workspace, options.resources);
+            let fork = Fork { parent, at, seed, definition: options.definition };
+            self.open_in_task(async move { LiveSession::fork(environment, fork, id, |_| {}).await }).await
+        })
     }
 
     /// Returns the view of a session without claiming it.
-    pub async fn view(&self, session: SessionId) -> Result<JournalView> {
-        self.read_off_thread(move |store| async move { load_view(&*store, session, None).await }).await
+    pub fn view(&self, session: SessionId) -> BoxFuture<'_, Result<JournalView>> {
+        Box::pin(async move {
+            self.read_off_thread(move |store| async move { load_view(&*store, session, None).await }).await
+        })
     }
 
     /// Returns the bytes of media of a message, a result or an answer. `None` if the store does not hold them:

@@ -6,6 +6,7 @@
 //! have had an unknown effect outside, its tool or a person has to report the outcome. Then the evaluation
 //! continues.
 
+use backstitch_core::ports::BoxFuture;
 use std::sync::Arc;
 
 use backstitch_core::crash_point;
@@ -41,19 +42,21 @@ impl Driver {
     /// evaluation. If the options name an evaluation, only that one is resumed.
     ///
     /// Fails with [`RuntimeError::ConversationNotFound`] when the session has no messages and none wait.
-    pub async fn resume(&self, mut options: ResumeOptions) -> Result<DriveOutcome> {
-        if options.evaluation.is_some() {
-            return boxed(|| self.resume_one(options)).await;
-        }
-        let has_open = self.live.has_open_evaluation().await;
-        if !has_open {
-            self.put_message(&mut options).await?;
-        }
-        if !has_open && let Some(ended) = boxed(|| self.start_waiting()).await? {
-            return boxed(|| self.and_answer_waiting(ended)).await;
-        }
-        let ended = boxed(|| self.resume_one(options)).await?;
-        boxed(|| self.and_answer_waiting(ended)).await
+    pub fn resume(&self, mut options: ResumeOptions) -> BoxFuture<'_, Result<DriveOutcome>> {
+        Box::pin(async move {
+            if options.evaluation.is_some() {
+                return boxed(|| self.resume_one(options)).await;
+            }
+            let has_open = self.live.has_open_evaluation().await;
+            if !has_open {
+                self.put_message(&mut options).await?;
+            }
+            if !has_open && let Some(ended) = boxed(|| self.start_waiting()).await? {
+                return boxed(|| self.and_answer_waiting(ended)).await;
+            }
+            let ended = boxed(|| self.resume_one(options)).await?;
+            boxed(|| self.and_answer_waiting(ended)).await
+        })
     }
 
     async fn resume_one(&self, mut options: ResumeOptions) -> Result<DriveOutcome> {

@@ -7,6 +7,7 @@
 use backstitch_core::id::{EvaluationId, IdStream};
 use backstitch_core::journal::{EvaluationStarted, InboxId, InboxKind};
 use backstitch_core::message::{Message, MessageBuilder, PolicyName, RoleHint};
+use backstitch_core::ports::BoxFuture;
 use backstitch_core::time::Timestamp;
 use backstitch_core::view::JournalView;
 
@@ -26,8 +27,12 @@ impl Driver {
     }
 
     /// Records the start of an evaluation, with its system message and its mission.
-    pub async fn begin(&self, mission: Mission, parent: Option<EvaluationId>) -> Result<EvaluationId> {
-        self.begin_with(vec![mission], parent, Vec::new()).await
+    pub fn begin(
+        &self,
+        mission: Mission,
+        parent: Option<EvaluationId>,
+    ) -> BoxFuture<'_, Result<EvaluationId>> {
+        Box::pin(async move { self.begin_with(vec![mission], parent, Vec::new()).await })
     }
 
     /// Records the start of an evaluation, with its system message and the first messages of the user, and
@@ -144,20 +149,23 @@ impl Driver {
     /// Starts an evaluation with the messages that wait in the inbox, and drives it to its end, or to a
     /// pause. Returns `None` if no message waits. Fails with [`RuntimeError::EvaluationOpen`] while an
     /// evaluation is open, since that one processes them itself.
-    pub async fn start_waiting(&self) -> Result<Option<DriveOutcome>> {
-        let (mut missions, mut taken) = (Vec::new(), Vec::new());
-        for (id, item) in self.inbox.waiting().await? {
-            // A message that cannot be read is noted by the next evaluation.
-            if let Some(mission) = (item.kind == InboxKind::Message).then(|| message_of(&item)).flatten() {
-                missions.push(mission);
-                taken.push(id);
+    pub fn start_waiting(&self) -> BoxFuture<'_, Result<Option<DriveOutcome>>> {
+        Box::pin(async move {
+            let (mut missions, mut taken) = (Vec::new(), Vec::new());
+            for (id, item) in self.inbox.waiting().await? {
+                // A message that cannot be read is noted by the next evaluation.
+                if let Some(mission) = (item.kind == InboxKind::Message).then(|| message_of(&item)).flatten()
+                {
+                    missions.push(mission);
+                    taken.push(id);
+                }
             }
-        }
-        if missions.is_empty() {
-            return Ok(None);
-        }
-        let evaluation = self.begin_with(missions, None, taken).await?;
-        self.drive(evaluation).await.map(Some)
+            if missions.is_empty() {
+                return Ok(None);
+            }
+            let evaluation = self.begin_with(missions, None, taken).await?;
+            self.drive(evaluation).await.map(Some)
+        })
     }
 
     /// Answers messages that arrived too late for the driven evaluation. If that one failed, was cancelled or

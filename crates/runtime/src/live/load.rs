@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Origin, Position, Record, RecordBody, SessionCreated};
-use backstitch_core::ports::{Store, StoreError};
+use backstitch_core::ports::{BoxFuture, Store, StoreError};
 use backstitch_core::view::{FoldError, FoldProblem, JournalView};
 
 use crate::error::{Result, RuntimeError};
@@ -42,8 +42,12 @@ pub async fn read_records(
 
 /// Loads the view of a session at the end of its journal, or at a cut. If the session has a usable snapshot, only
 /// the records after it are read.
-pub async fn load_view(store: &dyn Store, session: SessionId, at: Option<Position>) -> Result<JournalView> {
-    Ok(load(store, session, at).await?.view)
+pub fn load_view(
+    store: &dyn Store,
+    session: SessionId,
+    at: Option<Position>,
+) -> BoxFuture<'_, Result<JournalView>> {
+    Box::pin(async move { Ok(load(store, session, at).await?.view) })
 }
 
 /// Loads the view of a session, if it exists.

@@ -23,6 +23,7 @@ mod engine;
 mod record;
 mod rewound;
 
+use backstitch_core::ports::BoxFuture;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -109,105 +110,119 @@ impl ObservedSession {
     }
 
     /// Records a prompt. It ends the evaluation before it, if that has not ended.
-    pub async fn prompt(&self, prompt: ObservedPrompt) -> Result<()> {
-        self.close_calls().await?;
-        self.end(EvaluationOutcome::Cancelled).await?;
-        let evaluation = self.begin(prompt.id.as_deref()).await?;
-        let ids = self.live.state().await.session.ids().clone();
-        let mut builder = MessageBuilder::continue_step(1, &ids);
-        builder.person(PolicyName::new("user")?).add_text(prompt.text);
-        let message = builder.to_message()?;
-        self.live.commit(|commit| commit.say(evaluation, 0, message).map(drop)).await
+    pub fn prompt(&self, prompt: ObservedPrompt) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            self.close_calls().await?;
+            self.end(EvaluationOutcome::Cancelled).await?;
+            let evaluation = self.begin(prompt.id.as_deref()).await?;
+            let ids = self.live.state().await.session.ids().clone();
+            let mut builder = MessageBuilder::continue_step(1, &ids);
+            builder.person(PolicyName::new("user")?).add_text(prompt.text);
+            let message = builder.to_message()?;
+            self.live.commit(|commit| commit.say(evaluation, 0, message).map(drop)).await
+        })
     }
 
     /// Records that a call is about to run, with the files before it.
-    pub async fn record_call_start(&self, call: ObservedCall) -> Result<CallId> {
-        let seen = self.capture().await?;
-        let evaluation = self.open_evaluation().await?;
-        let id = self.new_call_id(&call.id).await;
-        self.live
-            .commit(|commit| {
-                // A change before the call is its own only if nothing else could have made it.
-                let none_open = commit.view().calls().all(|call| !call.is_open());
-                let files = seen.as_ref().map(|seen| seen.files);
-                if none_open && commit.view().files().is_some_and(|known| Some(known) != files) {
-                    Self::record_drift(commit, seen);
-                } else {
-                    commit.add_objects(seen.into_iter().flat_map(|seen| seen.objects));
-                }
-                self.push_start(commit, evaluation, id, &call, files)
-            })
-            .await?;
-        Ok(id)
+    pub fn record_call_start(&self, call: ObservedCall) -> BoxFuture<'_, Result<CallId>> {
+        Box::pin(async move {
+            let seen = self.capture().await?;
+            let evaluation = self.open_evaluation().await?;
+            let id = self.new_call_id(&call.id).await;
+            self.live
+                .commit(|commit| {
+                    // A change before the call is its own only if nothing else could have made it.
+                    let none_open = commit.view().calls().all(|call| !call.is_open());
+                    let files = seen.as_ref().map(|seen| seen.files);
+                    if none_open && commit.view().files().is_some_and(|known| Some(known) != files) {
+                        Self::record_drift(commit, seen);
+                    } else {
+                        commit.add_objects(seen.into_iter().flat_map(|seen| seen.objects));
+                    }
+                    self.push_start(commit, evaluation, id, &call, files)
+                })
+                .await?;
+            Ok(id)
+        })
     }
 
     /// Records the end of a call, with the files after it.
-    pub async fn record_call_end(&self, call: ObservedCall, result: ObservedResult) -> Result<()> {
-        let seen = self.capture_end().await?;
-        let id = self.call_id(&call.id).await;
-        let known = self.live.view().await.call(id).map(|call| (call.is_open(), call.evaluation_id));
-        if known.is_none() {
-            let evaluation = self.open_evaluation().await?;
-            self.hold(|commit| {
-                let text =
-                    format!("{} was not seen before it ran, so there is no state before it", call.name);
-                commit.push(Note::new(GAP, text));
-                self.push_start(commit, evaluation, id, &call, None)
-            })
-            .await?;
-        }
-        self.live
-            .commit(|commit| {
-                let view = commit.view();
-                match known {
-                    Some((false, _)) => {
-                        let text = format!("late end of {}: it was already closed", call.name);
-                        commit.push(Note::new("guard", text));
-                        Self::record_drift(commit, seen);
-                        Ok(())
+    pub fn record_call_end(&self, call: ObservedCall, result: ObservedResult) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            let seen = self.capture_end().await?;
+            let id = self.call_id(&call.id).await;
+            let known = self.live.view().await.call(id).map(|call| (call.is_open(), call.evaluation_id));
+            if known.is_none() {
+                let evaluation = self.open_evaluation().await?;
+                self.hold(|commit| {
+                    let text =
+                        format!("{} was not seen before it ran, so there is no state before it", call.name);
+                    commit.push(Note::new(GAP, text));
+                    self.push_start(commit, evaluation, id, &call, None)
+                })
+                .await?;
+            }
+            self.live
+                .commit(|commit| {
+                    let view = commit.view();
+                    match known {
+                        Some((false, _)) => {
+                            let text = format!("late end of {}: it was already closed", call.name);
+                            commit.push(Note::new("guard", text));
+                            Self::record_drift(commit, seen);
+                            Ok(())
+                        }
+                        _ => {
+                            let closing = EndedCalls::one(view, id, result);
+                            closing.record(commit, seen.as_ref())?;
+                            commit.add_objects(seen.into_iter().flat_map(|seen| seen.objects));
+                            Ok(())
+                        }
                     }
-                    _ => {
-                        let closing = EndedCalls::one(view, id, result);
-                        closing.record(commit, seen.as_ref())?;
-                        commit.add_objects(seen.into_iter().flat_map(|seen| seen.objects));
-                        Ok(())
-                    }
-                }
-            })
-            .await
+                })
+                .await
+        })
     }
 
     /// Closes the calls that are open: all of them, or those of one sub-agent. Records changed files.
-    pub async fn barrier(&self, agent: Option<&str>) -> Result<()> {
-        let seen = self.capture_end().await?;
-        self.live
-            .commit(|commit| {
-                let closing = match agent {
-                    Some(agent) => EndedCalls::of_agent(commit.view(), agent),
-                    None => EndedCalls::all(commit.view()),
-                };
-                closing.record(commit, seen.as_ref())?;
-                Self::record_drift(commit, seen);
-                Ok(())
-            })
-            .await
+    pub fn barrier<'a>(&'a self, agent: Option<&'a str>) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let seen = self.capture_end().await?;
+            self.live
+                .commit(|commit| {
+                    let closing = match agent {
+                        Some(agent) => EndedCalls::of_agent(commit.view(), agent),
+                        None => EndedCalls::all(commit.view()),
+                    };
+                    closing.record(commit, seen.as_ref())?;
+                    Self::record_drift(commit, seen);
+                    Ok(())
+                })
+                .await
+        })
     }
 
     /// Records the end of an evaluation, with the answer if there is one.
-    pub async fn record_answer(&self, text: Option<String>, outcome: EvaluationOutcome) -> Result<()> {
-        self.close_calls().await?;
-        let text = text.filter(|text| !text.trim().is_empty());
-        if let Some(text) = text {
-            let evaluation = self.open_evaluation().await?;
-            let turn = turns(&*self.live.view().await, evaluation) + 1;
-            let ids = self.live.state().await.session.ids().clone();
-            let mut builder = MessageBuilder::continue_step(turn, &ids);
-            builder.policy(self.program.clone()).role_hint(RoleHint::Assistant).add_text(text);
-            let message = builder.to_message()?;
-            self.hold(|commit| commit.say(evaluation, turn, message).map(drop)).await?;
-        }
-        self.end(outcome).await?;
-        self.live.flush().await
+    pub fn record_answer(
+        &self,
+        text: Option<String>,
+        outcome: EvaluationOutcome,
+    ) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            self.close_calls().await?;
+            let text = text.filter(|text| !text.trim().is_empty());
+            if let Some(text) = text {
+                let evaluation = self.open_evaluation().await?;
+                let turn = turns(&*self.live.view().await, evaluation) + 1;
+                let ids = self.live.state().await.session.ids().clone();
+                let mut builder = MessageBuilder::continue_step(turn, &ids);
+                builder.policy(self.program.clone()).role_hint(RoleHint::Assistant).add_text(text);
+                let message = builder.to_message()?;
+                self.hold(|commit| commit.say(evaluation, turn, message).map(drop)).await?;
+            }
+            self.end(outcome).await?;
+            self.live.flush().await
+        })
     }
 
     /// Closes all open calls with the files as they are now, in the commit of what comes next.

@@ -1,5 +1,6 @@
 //! Compaction of a conversation that is not driven.
 
+use backstitch_core::ports::BoxFuture;
 use std::sync::Arc;
 
 use backstitch_core::id::SessionId;
@@ -28,21 +29,23 @@ impl Runtime {
     /// Fails with [`RuntimeError::EvaluationOpen`](crate::RuntimeError::EvaluationOpen) while an evaluation is open, and with
     /// [`RuntimeError::NothingToCompact`](crate::RuntimeError::NothingToCompact) if there is nothing to summarize. If the model
     /// does not answer, the conversation stays as it was.
-    pub async fn compact(
-        &self,
+    pub fn compact<'a>(
+        &'a self,
         session: SessionId,
-        agent: &Agent,
+        agent: &'a Agent,
         options: CompactOptions,
-    ) -> Result<CompactReport> {
-        let agent = agent.resolved(&self.adapters)?;
-        let stop = CancellationToken::new();
-        let _stops_when_dropped = stop.clone().drop_guard();
-        let focus = options.focus.map(|focus| focus.trim().to_owned()).filter(|focus| !focus.is_empty());
-        let compact = move |live: Arc<LiveSession>| async move {
-            let prompt = agent.bound.clone();
-            let evaluator = Evaluator::with_parts(agent, DriverParts { stop, ..DriverParts::default() });
-            evaluator.compact(prompt.as_deref(), &live, focus).await
-        };
-        self.operate_with(session, OperationFiles::Untouched, compact).await
+    ) -> BoxFuture<'a, Result<CompactReport>> {
+        Box::pin(async move {
+            let agent = agent.resolved(&self.adapters)?;
+            let stop = CancellationToken::new();
+            let _stops_when_dropped = stop.clone().drop_guard();
+            let focus = options.focus.map(|focus| focus.trim().to_owned()).filter(|focus| !focus.is_empty());
+            let compact = move |live: Arc<LiveSession>| async move {
+                let prompt = agent.bound.clone();
+                let evaluator = Evaluator::with_parts(agent, DriverParts { stop, ..DriverParts::default() });
+                evaluator.compact(prompt.as_deref(), &live, focus).await
+            };
+            self.operate_with(session, OperationFiles::Untouched, compact).await
+        })
     }
 }

@@ -16,7 +16,7 @@ use backstitch_core::journal::{
     ApprovalSubject, Decision, InboxId, InboxItem, InboxKind, Note, PauseReason, PauseResolved, QueueEntry,
 };
 use backstitch_core::message::OptionResult;
-use backstitch_core::ports::{ClaimMode, QueueQuery, QueueState, Workspace};
+use backstitch_core::ports::{BoxFuture, ClaimMode, QueueQuery, QueueState, Workspace};
 use backstitch_core::view::{Call, CallStatus, JournalView};
 use futures_util::FutureExt as _;
 
@@ -81,38 +81,40 @@ impl Runtime {
     }
 
     /// Like [`decide`](Self::decide), with options: a rule for later calls, and the files of the session.
-    pub async fn decide_with(
+    pub fn decide_with(
         &self,
         session: SessionId,
         call: Option<CallId>,
         decision: Decision,
         options: DecideOptions,
-    ) -> Result<DecisionState> {
-        let DecideOptions { by, rule, files, subject } = options;
-        let mut resolved = PauseResolved::new(decision).of_call(call).by(by);
-        let runtime = self.clone();
-        self.in_task(async move {
-            let view = runtime.view(session).await?;
-            check_pending(&view, call)?;
-            resolved.subject = subject.or_else(|| subject_of(&view, call));
-            let outermost = *runtime.callers_of(session).await?.first().unwrap_or(&session);
-            if let Some(rule) = rule {
-                // If the process dies between the two, the rule decides about the call.
-                runtime.add_approval_rule(outermost, rule).await?;
-            }
-            if runtime.is_queued(outermost).await? {
-                // Only what reaches the inbox wakes a session that waits for a worker.
-                return runtime.send_decision(session, &resolved).await;
-            }
-            let _alone = runtime.registry.operation(outermost).await;
-            match runtime.record_decision(outermost, &view, resolved.clone(), files).await {
-                Err(error) if error.code() == ErrorCode::SessionHeld => {
-                    runtime.send_decision(session, &resolved).await
+    ) -> BoxFuture<'_, Result<DecisionState>> {
+        Box::pin(async move {
+            let DecideOptions { by, rule, files, subject } = options;
+            let mut resolved = PauseResolved::new(decision).of_call(call).by(by);
+            let runtime = self.clone();
+            self.in_task(async move {
+                let view = runtime.view(session).await?;
+                check_pending(&view, call)?;
+                resolved.subject = subject.or_else(|| subject_of(&view, call));
+                let outermost = *runtime.callers_of(session).await?.first().unwrap_or(&session);
+                if let Some(rule) = rule {
+                    // If the process dies between the two, the rule decides about the call.
+                    runtime.add_approval_rule(outermost, rule).await?;
                 }
-                decided => decided,
-            }
+                if runtime.is_queued(outermost).await? {
+                    // Only what reaches the inbox wakes a session that waits for a worker.
+                    return runtime.send_decision(session, &resolved).await;
+                }
+                let _alone = runtime.registry.operation(outermost).await;
+                match runtime.record_decision(outermost, &view, resolved.clone(), files).await {
+                    Err(error) if error.code() == ErrorCode::SessionHeld => {
+                        runtime.send_decision(session, &resolved).await
+                    }
+                    decided => decided,
+                }
+            })
+            .await
         })
-        .await
     }
 
     /// Lets a session continue that a person has repaired, after files or resources could not be restored
@@ -156,20 +158,26 @@ impl Runtime {
 
     /// Adds a rule about calls to a session. It holds for the session and for its sub-agents, and a rewind to a point before
     /// it removes it. Fails if another process drives the session.
-    pub async fn add_approval_rule(&self, session: SessionId, rule: ApprovalRule) -> Result<()> {
-        self.change(session, move |live| async move { live.add_approval_rule(rule).await }).await
+    pub fn add_approval_rule(&self, session: SessionId, rule: ApprovalRule) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            self.change(session, move |live| async move { live.add_approval_rule(rule).await }).await
+        })
     }
 
     /// Removes the rules of a session that let calls run without a question, as for one that another person started, and
     /// returns them. A rewind to a point before this restores them. Fails if another process drives the session.
-    pub async fn remove_allowing_rules(&self, session: SessionId) -> Result<Vec<ApprovalRule>> {
-        self.change(session, |live| async move { live.remove_allowing_rules().await }).await
+    pub fn remove_allowing_rules(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<ApprovalRule>>> {
+        Box::pin(async move {
+            self.change(session, |live| async move { live.remove_allowing_rules().await }).await
+        })
     }
 
     /// Asks again about the open calls of a session that a person has approved, as for one that another person started, and
     /// returns how many there are. Fails if another process drives the session.
-    pub async fn withdraw_approvals(&self, session: SessionId) -> Result<usize> {
-        self.change(session, |live| async move { live.withdraw_approvals().await }).await
+    pub fn withdraw_approvals(&self, session: SessionId) -> BoxFuture<'_, Result<usize>> {
+        Box::pin(
+            async move { self.change(session, |live| async move { live.withdraw_approvals().await }).await },
+        )
     }
 
     /// Adds a note to a session. Fails if another process drives it.
@@ -178,11 +186,13 @@ impl Runtime {
     }
 
     /// Adds notes to a session, together. Fails if another process drives it.
-    pub async fn add_notes(&self, session: SessionId, notes: Vec<Note>) -> Result<()> {
-        let records = move |live: Arc<LiveSession>| async move {
-            live.record(notes.into_iter().map(Into::into).collect()).await
-        };
-        self.change(session, records).await
+    pub fn add_notes(&self, session: SessionId, notes: Vec<Note>) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            let records = move |live: Arc<LiveSession>| async move {
+                live.record(notes.into_iter().map(Into::into).collect()).await
+            };
+            self.change(session, records).await
+        })
     }
 
     /// Changes the records of a session: with the run of this runtime that drives it, or with a claim.

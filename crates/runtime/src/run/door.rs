@@ -1,5 +1,6 @@
 //! Starts, asks and resumes sessions: opens what their agents name, and drives them in tasks of the runtime.
 
+use backstitch_core::ports::BoxFuture;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -111,37 +112,39 @@ impl Runtime {
 
     /// Fills in the files and resources of the agent where the options have none. If the session is taken over and
     /// itself holds its directory, waits until its former driver has released it. Also returns the move of the files to a new checkout.
-    async fn options(
-        &self,
-        agent: &Agent,
+    fn options<'a>(
+        &'a self,
+        agent: &'a Agent,
         session: SessionId,
         mut options: SessionOptions,
-    ) -> Result<(SessionOptions, Option<MovedFiles>)> {
-        let mut moved = None;
-        if options.workspace.is_none() {
-            let checkout = match &options.claim {
-                Some(claim) => self.checkout_of(agent, claim).await?,
-                None => None,
-            };
-            let opened = match checkout {
-                Some(opened) => Ok(Some(opened)),
-                None => match self.workspace_of(agent, session).await {
-                    Err(error) if options.take_over && holder(&error, session).is_some() => {
-                        self.await_release(agent, session).await
-                    }
-                    opened => opened,
-                },
-            };
-            if let Some(opened) = opened? {
-                options.workspace = Some(opened.workspace);
-                options.isolation = opened.isolation;
-                moved = opened.moved;
+    ) -> BoxFuture<'a, Result<(SessionOptions, Option<MovedFiles>)>> {
+        Box::pin(async move {
+            let mut moved = None;
+            if options.workspace.is_none() {
+                let checkout = match &options.claim {
+                    Some(claim) => self.checkout_of(agent, claim).await?,
+                    None => None,
+                };
+                let opened = match checkout {
+                    Some(opened) => Ok(Some(opened)),
+                    None => match self.workspace_of(agent, session).await {
+                        Err(error) if options.take_over && holder(&error, session).is_some() => {
+                            self.await_release(agent, session).await
+                        }
+                        opened => opened,
+                    },
+                };
+                if let Some(opened) = opened? {
+                    options.workspace = Some(opened.workspace);
+                    options.isolation = opened.isolation;
+                    moved = opened.moved;
+                }
             }
-        }
-        if let Some(resources) = &agent.resources {
-            options.resources = resources();
-        }
-        Ok((options, moved))
+            if let Some(resources) = &agent.resources {
+                options.resources = resources();
+            }
+            Ok((options, moved))
+        })
     }
 
     /// Opens the workspace of an agent for a session, if it has one.
@@ -157,140 +160,149 @@ impl Runtime {
     }
 
     /// Drives a session in a task of the runtime. Returns once its mission is durable.
-    pub(super) async fn run(&self, agent: &Agent, target: Target, begin: Begin) -> Result<Run> {
-        let registry = self.registry.clone();
-        if registry.stop.is_cancelled() {
-            return Err(RuntimeError::ShuttingDown);
-        }
-        let agent = agent.resolved(&self.adapters)?;
-        let stop = registry.stop.child_token();
-        let (publish, outcome) = watch::channel(None);
-        let (begun, has_begun) = oneshot::channel();
-        let engine = self.engine_of(&agent)?;
-        let stops = registry.clone();
-        let stopped_by: StopCause = Arc::new(move || stops.why.get().copied());
-        let parts = DriverParts {
-            stop: stop.clone(),
-            engine,
-            stopped_by: Some(stopped_by),
-            ..DriverParts::default()
-        };
-        let evaluator = Evaluator::with_parts(agent.clone(), parts);
-        let runtime = self.clone();
-        let handle = async_runtime()?;
-        let driving = async move {
-            let mut begun = Some(begun);
-            let alone = match &target {
-                Target::Known(session, _) => Some(registry.operation(*session).await),
-                Target::New(_) => None,
-            };
-            let opening = AssertUnwindSafe(runtime.target(&agent, &evaluator, target));
-            let opened = opening.catch_unwind().await;
-            drop(alone);
-            let (session, from, copy) = match opened.unwrap_or(Err(RuntimeError::DriverPanicked)) {
-                Ok(opened) => opened,
-                Err(error) => {
-                    if let Some(begun) = begun.take() {
-                        let _ = begun.send(Err(error));
-                    }
-                    return;
-                }
-            };
-            registry.add(&session);
-            let id = session.id();
-            let announce = {
-                let (begun, events) = (&mut begun, session.events().from(from));
-                move || {
-                    if let Some(begun) = begun.take() {
-                        let _ = begun.send(Ok((id, events)));
-                    }
-                }
-            };
-            let driving = evaluator.run(agent.bound.as_deref(), &session, begin, announce);
-            let ended = AssertUnwindSafe(driving).catch_unwind().await;
-            let ended = ended.unwrap_or(Err(RuntimeError::DriverPanicked));
-            let is_paused = matches!(&ended, Ok(DriveOutcome::Paused { reason: PauseReason::Asked, .. }));
-            if let (true, Some(reason)) = (is_paused, registry.why.get().copied()) {
-                // If it cannot be recorded, releasing the session fails with the reason.
-                let _ = session.record_stop(reason).await;
+    pub(super) fn run<'a>(
+        &'a self,
+        agent: &'a Agent,
+        target: Target,
+        begin: Begin,
+    ) -> BoxFuture<'a, Result<Run>> {
+        Box::pin(async move {
+            let registry = self.registry.clone();
+            if registry.stop.is_cancelled() {
+                return Err(RuntimeError::ShuttingDown);
             }
-            let ended = match (ended, session.release().await) {
-                (Ok(_), Err(error)) => Err(error),
-                (ended, _) => ended,
+            let agent = agent.resolved(&self.adapters)?;
+            let stop = registry.stop.child_token();
+            let (publish, outcome) = watch::channel(None);
+            let (begun, has_begun) = oneshot::channel();
+            let engine = self.engine_of(&agent)?;
+            let stops = registry.clone();
+            let stopped_by: StopCause = Arc::new(move || stops.why.get().copied());
+            let parts = DriverParts {
+                stop: stop.clone(),
+                engine,
+                stopped_by: Some(stopped_by),
+                ..DriverParts::default()
             };
-            registry.remove(&session);
-            drop(session);
-            match begun.take() {
-                // The caller has no run yet, and receives the error itself.
-                Some(begun) => {
-                    if let Err(error) = ended {
-                        runtime.remove_copy(id, copy).await;
-                        let _ = begun.send(Err(error));
+            let evaluator = Evaluator::with_parts(agent.clone(), parts);
+            let runtime = self.clone();
+            let handle = async_runtime()?;
+            let driving = async move {
+                let mut begun = Some(begun);
+                let alone = match &target {
+                    Target::Known(session, _) => Some(registry.operation(*session).await),
+                    Target::New(_) => None,
+                };
+                let opening = AssertUnwindSafe(runtime.target(&agent, &evaluator, target));
+                let opened = opening.catch_unwind().await;
+                drop(alone);
+                let (session, from, copy) = match opened.unwrap_or(Err(RuntimeError::DriverPanicked)) {
+                    Ok(opened) => opened,
+                    Err(error) => {
+                        if let Some(begun) = begun.take() {
+                            let _ = begun.send(Err(error));
+                        }
+                        return;
+                    }
+                };
+                registry.add(&session);
+                let id = session.id();
+                let announce = {
+                    let (begun, events) = (&mut begun, session.events().from(from));
+                    move || {
+                        if let Some(begun) = begun.take() {
+                            let _ = begun.send(Ok((id, events)));
+                        }
+                    }
+                };
+                let driving = evaluator.run(agent.bound.as_deref(), &session, begin, announce);
+                let ended = AssertUnwindSafe(driving).catch_unwind().await;
+                let ended = ended.unwrap_or(Err(RuntimeError::DriverPanicked));
+                let is_paused = matches!(&ended, Ok(DriveOutcome::Paused { reason: PauseReason::Asked, .. }));
+                if let (true, Some(reason)) = (is_paused, registry.why.get().copied()) {
+                    // If it cannot be recorded, releasing the session fails with the reason.
+                    let _ = session.record_stop(reason).await;
+                }
+                let ended = match (ended, session.release().await) {
+                    (Ok(_), Err(error)) => Err(error),
+                    (ended, _) => ended,
+                };
+                registry.remove(&session);
+                drop(session);
+                match begun.take() {
+                    // The caller has no run yet, and receives the error itself.
+                    Some(begun) => {
+                        if let Err(error) = ended {
+                            runtime.remove_copy(id, copy).await;
+                            let _ = begun.send(Err(error));
+                        }
+                    }
+                    None => {
+                        let ended = ended.map_err(|error| RuntimeError::Shared(Arc::new(error)));
+                        publish.send_replace(Some(Arc::new(ended)));
                     }
                 }
-                None => {
-                    let ended = ended.map_err(|error| RuntimeError::Shared(Arc::new(error)));
-                    publish.send_replace(Some(Arc::new(ended)));
-                }
-            }
-        };
-        self.registry.tasks.spawn_on(driving, &handle);
-        let (session, events) = has_begun.await.unwrap_or(Err(RuntimeError::ShuttingDown))?;
-        Ok(Run { runtime: self.clone(), session, events, outcome, stop })
+            };
+            self.registry.tasks.spawn_on(driving, &handle);
+            let (session, events) = has_begun.await.unwrap_or(Err(RuntimeError::ShuttingDown))?;
+            Ok(Run { runtime: self.clone(), session, events, outcome, stop })
+        })
     }
 
     /// Opens the session of a run. Also returns the position at which its events start, and the copy that was made for a
     /// new session.
-    async fn target(
-        &self,
-        agent: &Agent,
-        evaluator: &Evaluator,
+    fn target<'a>(
+        &'a self,
+        agent: &'a Agent,
+        evaluator: &'a Evaluator,
         target: Target,
-    ) -> Result<(Arc<LiveSession>, Position, Option<PathBuf>)> {
-        match target {
-            Target::New(mut options) => {
-                let id = options.id.map_or_else(|| self.new_id(), Ok)?;
-                options.id = Some(id);
-                // A new session has no former driver. That of an existing one with this id is left alone.
-                options.take_over = false;
-                let (options, _) = self.options(agent, id, options).await?;
-                let copy = new_copy(&options);
-                match evaluator.create_session(self, options).await {
-                    Ok(session) => Ok((session, Position::START, copy)),
-                    Err(error) => {
-                        self.remove_copy(id, copy).await;
-                        Err(error)
+    ) -> BoxFuture<'a, Result<(Arc<LiveSession>, Position, Option<PathBuf>)>> {
+        Box::pin(async move {
+            match target {
+                Target::New(mut options) => {
+                    let id = options.id.map_or_else(|| self.new_id(), Ok)?;
+                    options.id = Some(id);
+                    // A new session has no former driver. That of an existing one with this id is left alone.
+                    options.take_over = false;
+                    let (options, _) = self.options(agent, id, options).await?;
+                    let copy = new_copy(&options);
+                    match evaluator.create_session(self, options).await {
+                        Ok(session) => Ok((session, Position::START, copy)),
+                        Err(error) => {
+                            self.remove_copy(id, copy).await;
+                            Err(error)
+                        }
                     }
                 }
-            }
-            Target::Known(session, options) => {
-                // The directory is opened before the session is claimed. If it is in use because a process holds the
-                // session, that is the reason of the failure.
-                let (takes_over, is_lent) = (options.take_over, options.claim.is_some());
-                let (mut options, moved) = match self.options(agent, session, options).await {
-                    Err(error) if !takes_over => return Err(self.explain_held(session, error).await),
-                    options => options?,
-                };
-                let isolation = options.isolation.take();
-                let session = evaluator.open_session(self, session, options).await?;
-                if let Some(isolation) = isolation {
-                    let recorded = match boxed(|| session.reconcile_files()).await {
-                        Ok(()) => boxed(|| session.record_isolation(isolation)).await,
-                        Err(error) => Err(error),
+                Target::Known(session, options) => {
+                    // The directory is opened before the session is claimed. If it is in use because a process holds the
+                    // session, that is the reason of the failure.
+                    let (takes_over, is_lent) = (options.take_over, options.claim.is_some());
+                    let (mut options, moved) = match self.options(agent, session, options).await {
+                        Err(error) if !takes_over => return Err(self.explain_held(session, error).await),
+                        options => options?,
                     };
-                    session.clone().or_release(recorded).await?;
+                    let isolation = options.isolation.take();
+                    let session = evaluator.open_session(self, session, options).await?;
+                    if let Some(isolation) = isolation {
+                        let recorded = match boxed(|| session.reconcile_files()).await {
+                            Ok(()) => boxed(|| session.record_isolation(isolation)).await,
+                            Err(error) => Err(error),
+                        };
+                        session.clone().or_release(recorded).await?;
+                    }
+                    if let Some(moved) = moved {
+                        let recorded = boxed(|| session.record_move(moved)).await;
+                        session.clone().or_release(recorded).await?;
+                    }
+                    if !is_lent {
+                        let released = boxed(|| self.give_to_workers(session.id())).await;
+                        session.clone().or_release(released).await?;
+                    }
+                    let head = session.view().await.head();
+                    Ok((session, head, None))
                 }
-                if let Some(moved) = moved {
-                    let recorded = boxed(|| session.record_move(moved)).await;
-                    session.clone().or_release(recorded).await?;
-                }
-                if !is_lent {
-                    let released = boxed(|| self.give_to_workers(session.id())).await;
-                    session.clone().or_release(released).await?;
-                }
-                let head = session.view().await.head();
-                Ok((session, head, None))
             }
-        }
+        })
     }
 }

@@ -10,7 +10,7 @@ use backstitch_core::code::ErrorCode;
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{InboxItem, PauseReason, SessionPaused, StopReason, Wait};
 use backstitch_core::object::INLINE_LIMIT;
-use backstitch_core::ports::Store;
+use backstitch_core::ports::{BoxFuture, Store};
 use backstitch_core::session::BoxError;
 use backstitch_core::time::Timestamp;
 use backstitch_core::view::JournalView;
@@ -96,8 +96,8 @@ impl Runtime {
 
     /// Like [`drive`](Self::drive), with options: a claim that the caller holds, or whether to take over the session from a process
     /// that does not know yet that it lost its work.
-    pub async fn drive_with(&self, session: SessionId, options: SessionOptions) -> Result<Rest> {
-        self.drive_announced(session, options, || {}).await
+    pub fn drive_with(&self, session: SessionId, options: SessionOptions) -> BoxFuture<'_, Result<Rest>> {
+        Box::pin(async move { self.drive_announced(session, options, || {}).await })
     }
 
     /// Does the same, and calls a function once the session is open and there is something to drive.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::Position;
-use backstitch_core::ports::{FilePath, ReversalConflicts};
+use backstitch_core::ports::{BoxFuture, FilePath, ReversalConflicts};
 use serde_json::Value;
 
 use super::opening::new_copy;
@@ -116,23 +116,25 @@ impl Runtime {
     }
 
     /// Rewinds a session, undoes or repeats a rewind, or undoes a call.
-    pub async fn step(
+    pub fn step(
         &self,
         session: SessionId,
         step: HistoryStep,
         mut options: RewindOptions,
-    ) -> Result<RewindReport> {
-        let (reason, scope) = (options.reason.take(), options.scope);
-        let travel = move |live: Arc<LiveSession>| async move {
-            match step {
-                HistoryStep::To(point) => live.rewind_within(&point, reason, scope).await,
-                HistoryStep::Undo => live.undo_within(scope).await,
-                HistoryStep::Redo => live.redo_within(scope).await,
-                HistoryStep::UndoCall(name) => live.undo_call(&name, scope).await,
-            }
-        };
-        let (report, restored) = self.travel(session, options, travel).await?;
-        Ok(RewindReport { restored, ..report })
+    ) -> BoxFuture<'_, Result<RewindReport>> {
+        Box::pin(async move {
+            let (reason, scope) = (options.reason.take(), options.scope);
+            let travel = move |live: Arc<LiveSession>| async move {
+                match step {
+                    HistoryStep::To(point) => live.rewind_within(&point, reason, scope).await,
+                    HistoryStep::Undo => live.undo_within(scope).await,
+                    HistoryStep::Redo => live.redo_within(scope).await,
+                    HistoryStep::UndoCall(name) => live.undo_call(&name, scope).await,
+                }
+            };
+            let (report, restored) = self.travel(session, options, travel).await?;
+            Ok(RewindReport { restored, ..report })
+        })
     }
 
     /// Restores files and directories to their state at a point. A path that did not exist there is removed, and the root
@@ -181,42 +183,44 @@ impl Runtime {
     }
 
     /// Like [`fork`](Self::fork), with options: the workspace of the fork, into which the files at the point are restored.
-    pub async fn fork_with(
+    pub fn fork_with(
         &self,
         parent: SessionId,
         at: PointSpec,
         options: ForkOptions,
-    ) -> Result<ForkReport> {
-        let ForkOptions { workspace, definition } = options;
-        let id = self.new_id()?;
-        let runtime = self.clone();
-        let effects = discarded_effects(&**self.store(), parent, &at).await?;
-        let opening = async move {
-            let of_parent = runtime.view(parent).await?.created().agent.clone();
-            let mut options = SessionOptions { id: Some(id), ..SessionOptions::default() };
-            if let Some(spec) = workspace {
-                let spec = runtime.with_recorded_excludes(spec, parent).await?;
-                let opened = runtime.open_workspace(&spec, id).await?;
-                if opened.isolation.is_none() {
-                    check_room(&**runtime.store(), parent, &at, opened.workspace.clone()).await?;
+    ) -> BoxFuture<'_, Result<ForkReport>> {
+        Box::pin(async move {
+            let ForkOptions { workspace, definition } = options;
+            let id = self.new_id()?;
+            let runtime = self.clone();
+            let effects = discarded_effects(&**self.store(), parent, &at).await?;
+            let opening = async move {
+                let of_parent = runtime.view(parent).await?.created().agent.clone();
+                let mut options = SessionOptions { id: Some(id), ..SessionOptions::default() };
+                if let Some(spec) = workspace {
+                    let spec = runtime.with_recorded_excludes(spec, parent).await?;
+                    let opened = runtime.open_workspace(&spec, id).await?;
+                    if opened.isolation.is_none() {
+                        check_room(&**runtime.store(), parent, &at, opened.workspace.clone()).await?;
+                    }
+                    (options.workspace, options.isolation) = (Some(opened.workspace), opened.isolation);
                 }
-                (options.workspace, options.isolation) = (Some(opened.workspace), opened.isolation);
-            }
-            let directory = options.workspace.as_ref().and_then(|workspace| workspace.host_directory());
-            options.definition = Some(moved_to(definition.unwrap_or(of_parent), directory));
-            let copy = new_copy(&options);
-            let forked = runtime.fork_session(parent, at, options).await;
-            if forked.is_err() {
-                runtime.remove_copy(id, copy).await;
-            }
-            forked
-        };
-        let forked = |live: Arc<LiveSession>| async move {
-            let directory = live.workspace().and_then(|workspace| workspace.host_directory());
-            Ok(directory.map(|directory| directory.to_string_lossy().into_owned()))
-        };
-        let workspace = self.operate(id, opening, forked).await?;
-        Ok(ForkReport { v: Version, session: id, fork_of: parent, workspace, effects })
+                let directory = options.workspace.as_ref().and_then(|workspace| workspace.host_directory());
+                options.definition = Some(moved_to(definition.unwrap_or(of_parent), directory));
+                let copy = new_copy(&options);
+                let forked = runtime.fork_session(parent, at, options).await;
+                if forked.is_err() {
+                    runtime.remove_copy(id, copy).await;
+                }
+                forked
+            };
+            let forked = |live: Arc<LiveSession>| async move {
+                let directory = live.workspace().and_then(|workspace| workspace.host_directory());
+                Ok(directory.map(|directory| directory.to_string_lossy().into_owned()))
+            };
+            let workspace = self.operate(id, opening, forked).await?;
+            Ok(ForkReport { v: Version, session: id, fork_of: parent, workspace, effects })
+        })
     }
 
     /// Changes the history of a session. Also returns the restores of its files that were recorded meanwhile.

@@ -1,5 +1,6 @@
 //! Applying the changes of isolated sessions to their projects.
 
+use backstitch_core::ports::BoxFuture;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -15,47 +16,57 @@ use crate::workspace::{OperationFiles, WorkspaceSpec};
 impl Runtime {
     /// Merges the changes of an isolated session into its project, or undoes the latest application of them, in the directory
     /// that they were applied to. With conflicts, nothing is written. An application that was interrupted is completed first.
-    pub async fn apply(&self, session: SessionId, mut options: ApplyOptions) -> Result<ApplyReport> {
-        let (files, project) = (std::mem::take(&mut options.files), options.project.take());
-        let (runtime, direction) = (self.clone(), options.direction);
-        let merge = move |live: Arc<LiveSession>| async move {
-            runtime.complete_pending(&live, project.as_ref()).await?;
-            let view = live.view().await;
-            let isolated = view.isolation().ok_or(RuntimeError::NotIsolated { session })?;
-            let applied = undoable_apply(&view).filter(|_| direction == ApplyDirection::Undo);
-            let known = applied.map_or(&isolated.record.project, |applied| &applied.record.directory);
-            let target = project.map_or_else(|| ApplyTarget::Recorded(known.into()), ApplyTarget::Given);
-            let project = runtime.open_target(target, session).await?;
-            let commits = live.moved_branches().await?;
-            let report = match direction {
-                ApplyDirection::Apply => live.apply(project, options).await?,
-                ApplyDirection::Undo => live.undo_apply(project, options).await?,
+    pub fn apply(&self, session: SessionId, mut options: ApplyOptions) -> BoxFuture<'_, Result<ApplyReport>> {
+        Box::pin(async move {
+            let (files, project) = (std::mem::take(&mut options.files), options.project.take());
+            let (runtime, direction) = (self.clone(), options.direction);
+            let merge = move |live: Arc<LiveSession>| async move {
+                runtime.complete_pending(&live, project.as_ref()).await?;
+                let view = live.view().await;
+                let isolated = view.isolation().ok_or(RuntimeError::NotIsolated { session })?;
+                let applied = undoable_apply(&view).filter(|_| direction == ApplyDirection::Undo);
+                let known = applied.map_or(&isolated.record.project, |applied| &applied.record.directory);
+                let target = project.map_or_else(|| ApplyTarget::Recorded(known.into()), ApplyTarget::Given);
+                let project = runtime.open_target(target, session).await?;
+                let commits = live.moved_branches().await?;
+                let report = match direction {
+                    ApplyDirection::Apply => live.apply(project, options).await?,
+                    ApplyDirection::Undo => live.undo_apply(project, options).await?,
+                };
+                Ok::<_, RuntimeError>(ApplyReport { commits, ..report })
             };
-            Ok::<_, RuntimeError>(ApplyReport { commits, ..report })
-        };
-        self.operate_with(session, files, merge).await
+            self.operate_with(session, files, merge).await
+        })
     }
 
     /// Undoes the latest application of a session's changes, in the directory that they were applied to.
-    pub async fn undo_apply(&self, session: SessionId, options: ApplyOptions) -> Result<ApplyReport> {
-        self.apply(session, ApplyOptions { direction: ApplyDirection::Undo, ..options }).await
+    pub fn undo_apply(
+        &self,
+        session: SessionId,
+        options: ApplyOptions,
+    ) -> BoxFuture<'_, Result<ApplyReport>> {
+        Box::pin(async move {
+            self.apply(session, ApplyOptions { direction: ApplyDirection::Undo, ..options }).await
+        })
     }
 
     /// Completes an application that was interrupted, in the directory that it was made to or in another one that it was
     /// moved to. Returns `None` if none was interrupted.
-    pub async fn complete_apply(
+    pub fn complete_apply(
         &self,
         session: SessionId,
         moved_to: Option<WorkspaceSpec>,
-    ) -> Result<Option<ApplyReport>> {
-        let runtime = self.clone();
-        let complete = move |live: Arc<LiveSession>| async move {
-            let Some(directory) = pending_directory(&live).await else { return Ok(None) };
-            let target = moved_to.map_or(ApplyTarget::Recorded(directory), ApplyTarget::Given);
-            let target = runtime.open_target(target, live.id()).await?;
-            live.complete_apply(target).await
-        };
-        self.operate_with(session, OperationFiles::Untouched, complete).await
+    ) -> BoxFuture<'_, Result<Option<ApplyReport>>> {
+        Box::pin(async move {
+            let runtime = self.clone();
+            let complete = move |live: Arc<LiveSession>| async move {
+                let Some(directory) = pending_directory(&live).await else { return Ok(None) };
+                let target = moved_to.map_or(ApplyTarget::Recorded(directory), ApplyTarget::Given);
+                let target = runtime.open_target(target, live.id()).await?;
+                live.complete_apply(target).await
+            };
+            self.operate_with(session, OperationFiles::Untouched, complete).await
+        })
     }
 
     /// Completes an application that was interrupted, before another one. The directory may be the open one of the caller.

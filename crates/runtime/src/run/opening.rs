@@ -21,7 +21,7 @@ use std::time::Duration;
 use backstitch_core::code::ErrorCode;
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Origin, Position, SessionCreated};
-use backstitch_core::ports::{ClaimMode, Store, StoreError, Workspace, WorkspaceError};
+use backstitch_core::ports::{BoxFuture, ClaimMode, Store, StoreError, Workspace, WorkspaceError};
 use backstitch_core::session::BoxError;
 use backstitch_core::view::JournalView;
 use tokio::time::Instant;
@@ -37,30 +37,36 @@ impl Runtime {
     /// Opens the files of a session as `start`, `ask` and `resume` do, for callers that need them before or after that. The
     /// workspace is for [`SessionOptions::workspace`], and the isolation for [`SessionOptions::isolation`]: a copy that was
     /// made for a new session is removed if the session cannot be started.
-    pub async fn open_workspace(&self, spec: &WorkspaceSpec, session: SessionId) -> Result<OpenedWorkspace> {
-        if let Some(open) = spec.opened() {
-            if let Some(directory) = open.host_directory() {
-                check_fork(&**self.store(), session, &directory).await?;
+    pub fn open_workspace<'a>(
+        &'a self,
+        spec: &'a WorkspaceSpec,
+        session: SessionId,
+    ) -> BoxFuture<'a, Result<OpenedWorkspace>> {
+        Box::pin(async move {
+            if let Some(open) = spec.opened() {
+                if let Some(directory) = open.host_directory() {
+                    check_fork(&**self.store(), session, &directory).await?;
+                }
+                return Ok(open.clone().into());
             }
-            return Ok(open.clone().into());
-        }
-        if spec.in_place {
-            let files = SessionFiles::Known { directory: Some(spec.path.clone()) };
-            return self.open_directory(spec, session, files).await;
-        }
-        let mut known = spec.clone();
-        let reading = self.read_off_thread(move |store| async move {
-            let Some(view) = find_view(&*store, session).await? else {
-                return Ok((SessionFiles::New, known));
-            };
-            let files = SessionFiles::of(&view, &mut known);
-            if matches!(view.created().origin, Origin::Fork { .. }) {
-                check_fork(&*store, session, &known.path).await?;
+            if spec.in_place {
+                let files = SessionFiles::Known { directory: Some(spec.path.clone()) };
+                return self.open_directory(spec, session, files).await;
             }
-            Ok((files, known))
-        });
-        let (files, spec) = reading.await?;
-        self.open_directory(&spec, session, files).await
+            let mut known = spec.clone();
+            let reading = self.read_off_thread(move |store| async move {
+                let Some(view) = find_view(&*store, session).await? else {
+                    return Ok((SessionFiles::New, known));
+                };
+                let files = SessionFiles::of(&view, &mut known);
+                if matches!(view.created().origin, Origin::Fork { .. }) {
+                    check_fork(&*store, session, &known.path).await?;
+                }
+                Ok((files, known))
+            });
+            let (files, spec) = reading.await?;
+            self.open_directory(&spec, session, files).await
+        })
     }
 
     async fn open_directory(

@@ -9,6 +9,7 @@
 use backstitch_core::approval::{ApprovalRule, ApprovalScope, ApprovalVerdict};
 use backstitch_core::id::{CallId, SessionId};
 use backstitch_core::journal::{ApprovalSubject, Decision, PauseReason};
+use backstitch_core::ports::BoxFuture;
 use backstitch_core::tool::ToolName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -167,17 +168,19 @@ impl Runtime {
     }
 
     /// Decides as [`decide_with`](Self::decide_with) does, and reports the files that were restored.
-    pub async fn resolve_with(
+    pub fn resolve_with(
         &self,
         session: SessionId,
         call: Option<CallId>,
         decision: Decision,
         options: DecideOptions,
-    ) -> Result<ResolutionReport> {
-        let since = self.view(session).await?.head();
-        let sent = self.decide_with(session, call, decision, options).await? != DecisionState::Recorded;
-        let restored = self.restores(session, since).await?;
-        Ok(ResolutionReport { v: Version, session, call, decided: true, sent, restored })
+    ) -> BoxFuture<'_, Result<ResolutionReport>> {
+        Box::pin(async move {
+            let since = self.view(session).await?.head();
+            let sent = self.decide_with(session, call, decision, options).await? != DecisionState::Recorded;
+            let restored = self.restores(session, since).await?;
+            Ok(ResolutionReport { v: Version, session, call, decided: true, sent, restored })
+        })
     }
 }
 

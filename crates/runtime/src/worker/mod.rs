@@ -20,7 +20,7 @@ use std::time::Duration;
 use backstitch_core::code::ErrorCode;
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::StopReason;
-use backstitch_core::ports::{Queue, QueueRest, StoreError, TakeRequest, TakenSession};
+use backstitch_core::ports::{BoxFuture, Queue, QueueRest, StoreError, TakeRequest, TakenSession};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -141,65 +141,67 @@ impl Worker {
 
     /// Works until the token is cancelled. Then it takes nothing more, and returns once its sessions have reached an end or a pause, or
     /// were paused after the time of [`WorkerOptions::grace`]. [`Runtime::stop`] pauses them at once.
-    pub async fn run(self, stop: CancellationToken) -> Result<()> {
-        let queue = self.runtime.queue()?.clone();
-        let mut running = JoinSet::new();
-        let mut recovered = None::<Instant>;
-        let mut known = Surroundings::default();
-        while !stop.is_cancelled() && !self.runtime.registry.stop.is_cancelled() {
-            while running.try_join_next().is_some() {}
-            // A hint comes sooner, so the queue is read less often as long as there are some.
-            let mut pause = if queue.has_hints() { self.options.poll * 3 / 2 } else { self.options.poll };
-            let round = async {
-                if recovered.is_none_or(|at| at.elapsed() >= queue.recovery_interval()) {
-                    recovered = Some(Instant::now());
-                    let sessions = queue.recover().await?;
-                    if sessions > 0 {
-                        self.report(WorkerEvent::Recovered { sessions });
+    pub fn run(self, stop: CancellationToken) -> BoxFuture<'static, Result<()>> {
+        Box::pin(async move {
+            let queue = self.runtime.queue()?.clone();
+            let mut running = JoinSet::new();
+            let mut recovered = None::<Instant>;
+            let mut known = Surroundings::default();
+            while !stop.is_cancelled() && !self.runtime.registry.stop.is_cancelled() {
+                while running.try_join_next().is_some() {}
+                // A hint comes sooner, so the queue is read less often as long as there are some.
+                let mut pause = if queue.has_hints() { self.options.poll * 3 / 2 } else { self.options.poll };
+                let round = async {
+                    if recovered.is_none_or(|at| at.elapsed() >= queue.recovery_interval()) {
+                        recovered = Some(Instant::now());
+                        let sessions = queue.recover().await?;
+                        if sessions > 0 {
+                            self.report(WorkerEvent::Recovered { sessions });
+                        }
+                    }
+                    if self.is_time_to_look(&*queue, &known) {
+                        self.look_around(&*queue, &mut known).await?;
+                    }
+                    let free = self.options.concurrency.max(1).saturating_sub(running.len());
+                    let taken = self.take(&*queue, &known, free).await?;
+                    if taken.is_empty()
+                        && free > 0
+                        && self.may_have_new_agent(&known)
+                        && self.look_around(&*queue, &mut known).await?
+                    {
+                        return self.take(&*queue, &known, free).await;
+                    }
+                    Ok(taken)
+                };
+                match round.await {
+                    Ok(taken) => {
+                        for taken in taken {
+                            let (worker, queue) = (self.clone(), queue.clone());
+                            running.spawn(async move { worker.work(&*queue, taken).await });
+                        }
+                    }
+                    Err(error @ (StoreError::ReadOnly { .. } | StoreError::Unsupported { .. })) => {
+                        return Err(error.into());
+                    }
+                    Err(error) => {
+                        self.report(WorkerEvent::QueueFailed { error: error.to_string() });
+                        pause *= 5;
                     }
                 }
-                if self.is_time_to_look(&*queue, &known) {
-                    self.look_around(&*queue, &mut known).await?;
-                }
-                let free = self.options.concurrency.max(1).saturating_sub(running.len());
-                let taken = self.take(&*queue, &known, free).await?;
-                if taken.is_empty()
-                    && free > 0
-                    && self.may_have_new_agent(&known)
-                    && self.look_around(&*queue, &mut known).await?
-                {
-                    return self.take(&*queue, &known, free).await;
-                }
-                Ok(taken)
-            };
-            match round.await {
-                Ok(taken) => {
-                    for taken in taken {
-                        let (worker, queue) = (self.clone(), queue.clone());
-                        running.spawn(async move { worker.work(&*queue, taken).await });
+                tokio::select! {
+                    () = stop.cancelled() => {}
+                    () = self.runtime.registry.stop.cancelled() => {}
+                    Some(_) = running.join_next() => {}
+                    // A hint makes it faster; without any, the queue is read as often as the options say.
+                    () = queue.wait_for_hint(), if running.len() < self.options.concurrency.max(1) => {
+                        known.note_hint();
                     }
-                }
-                Err(error @ (StoreError::ReadOnly { .. } | StoreError::Unsupported { .. })) => {
-                    return Err(error.into());
-                }
-                Err(error) => {
-                    self.report(WorkerEvent::QueueFailed { error: error.to_string() });
-                    pause *= 5;
+                    () = tokio::time::sleep(pause.mul_f64(0.5 + jitter())) => {}
                 }
             }
-            tokio::select! {
-                () = stop.cancelled() => {}
-                () = self.runtime.registry.stop.cancelled() => {}
-                Some(_) = running.join_next() => {}
-                // A hint makes it faster; without any, the queue is read as often as the options say.
-                () = queue.wait_for_hint(), if running.len() < self.options.concurrency.max(1) => {
-                    known.note_hint();
-                }
-                () = tokio::time::sleep(pause.mul_f64(0.5 + jitter())) => {}
-            }
-        }
-        self.drain(running).await;
-        Ok(())
+            self.drain(running).await;
+            Ok(())
+        })
     }
 
     async fn take(
