@@ -8,9 +8,10 @@
 use std::borrow::Cow;
 
 use backstitch_core::object::{Object, ObjectId, ObjectKind};
-use backstitch_core::ports::StoreError;
+use backstitch_core::ports::{ObjectFacts, StoreError};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, params};
+use serde_json::json;
 
 use super::error::Failure;
 use super::sql::{execute, first, rows};
@@ -38,6 +39,26 @@ pub(super) fn presence(connection: &Connection, id: ObjectId) -> Result<Presence
     let sql = "SELECT encoding FROM objects WHERE id = ?1";
     let encoding: Option<i64> = first(connection, sql, [&id.as_bytes()[..]], |row| row.get(0))?;
     Ok(encoding.map_or(Presence::Absent, Presence::of))
+}
+
+/// Looks up what is known about objects, with one statement.
+pub(super) fn find_many(connection: &Connection, ids: &[ObjectId]) -> Result<Vec<ObjectFacts>, Failure> {
+    let sql = "SELECT id, encoding, length FROM objects WHERE id IN (SELECT unhex(value) FROM json_each(?1))";
+    let found: Vec<(ObjectId, Presence, i64)> = rows(connection, sql, [json!(ids).to_string()], |row| {
+        Ok((id_in(row.get_ref(0)?)?, Presence::of(row.get(1)?), row.get(2)?))
+    })?;
+    let facts = found.into_iter().filter_map(|(id, presence, length)| match presence {
+        Presence::Stored => Some(ObjectFacts { id, length: Some(u64::try_from(length).unwrap_or_default()) }),
+        Presence::Redacted => Some(ObjectFacts { id, length: None }),
+        _ => None,
+    });
+    Ok(facts.collect())
+}
+
+/// Reads those of some objects that are stored.
+pub(super) fn get_many(connection: &Connection, ids: &[ObjectId]) -> Result<Vec<Object>, Failure> {
+    let stored = find_many(connection, ids)?.into_iter().filter(|known| known.length.is_some());
+    stored.filter_map(|known| get(connection, known.id).transpose()).collect()
 }
 
 fn damaged(object: ObjectId, reason: &str) -> StoreError {

@@ -6,9 +6,9 @@ use backstitch_core::id::SessionId;
 use backstitch_core::journal::{Batch, InboxId, InboxItem, Position, Record, SessionSummary};
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{
-    BoxFuture, ChangingSessions, ClaimMode, FenceToken, ListedChanges, Objects, Owner, Redaction,
-    RedactionReport, Removal, RemovalReport, SavedSnapshot, SessionClaim, SessionPage, SessionQuery, Store,
-    StoreError, StoredMark,
+    BoxFuture, ChangingSessions, ClaimMode, FenceToken, ListedChanges, ObjectFacts, Objects, Owner,
+    Redaction, RedactionReport, Removal, RemovalReport, SavedSnapshot, SessionClaim, SessionPage,
+    SessionQuery, Store, StoreError, StoredMark,
 };
 use backstitch_core::session::BoxError;
 use rusqlite::Connection;
@@ -265,6 +265,14 @@ impl Objects for SqliteStore {
     fn is_redacted(&self, id: ObjectId) -> Result<bool, BoxError> {
         let presence = self.readers.with(|connection| objects::presence(connection, id))?;
         Ok(presence == Presence::Redacted)
+    }
+
+    fn get_many(&self, ids: &[ObjectId]) -> Result<Vec<Object>, BoxError> {
+        Ok(self.readers.at_once(|connection| objects::get_many(connection, ids))?)
+    }
+
+    fn find_many(&self, ids: &[ObjectId]) -> Result<Vec<ObjectFacts>, BoxError> {
+        Ok(self.readers.with(|connection| objects::find_many(connection, ids))?)
     }
 
     fn mark(&self) -> Result<Option<StoredMark>, BoxError> {

@@ -6,7 +6,7 @@ use backstitch_testkit::sample;
 
 use crate::conformance::admin::{store_admin_conformance, unsupported_operations};
 use crate::conformance::queue::queue_conformance;
-use crate::conformance::store_conformance;
+use crate::conformance::{objects_are_read_at_once, store_conformance};
 
 store_conformance!(MemoryStore::new);
 
@@ -29,4 +29,9 @@ fn copying_a_session_to_the_same_store_does_not_wait_for_itself() {
     let store = MemoryStore::new();
     let refused = store.copy_session(sample::session(1), &store, &mut |_| {});
     assert!(matches!(&refused, Err(BundleError::Store(StoreError::Unsupported { .. }))), "{refused:?}");
+}
+
+#[test]
+fn objects_are_read_at_once_as_they_are_one_by_one() {
+    objects_are_read_at_once(&MemoryStore::new());
 }

@@ -6,9 +6,9 @@ use backstitch_core::journal::{
     Origin, Position, Record, RecordBody, WorkspaceObserved, WorkspaceRoot,
 };
 use backstitch_core::message::{Content, Large, Message, Part, PolicyName};
-use backstitch_core::object::Object;
+use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{
-    ErasureMode, Owner, Redaction, RedactionReport, Store, StoreError, content_of, fetch_large,
+    ErasureMode, Objects, Owner, Redaction, RedactionReport, Store, StoreError, content_of, fetch_large,
 };
 use backstitch_core::redaction::{MARKER, SensitiveValue};
 use backstitch_core::time::Clock as _;
@@ -299,4 +299,35 @@ pub(crate) fn an_unknown_session_is_not_redacted(store: &dyn Store) {
     for mode in [ErasureMode::DryRun, ErasureMode::Now] {
         assert_fails!(redact(store, sample::session(1), mode), StoreError::NotFound { .. });
     }
+}
+
+/// What is read of several objects at once is what is read of each. A redacted one is known, and has no content.
+pub(crate) fn objects_are_read_at_once(store: &(impl Store + Objects)) {
+    let (root, mut objects) = files("a.txt", VALUE);
+    let mut state = 1_u32;
+    let noise = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    });
+    let kept = [Object::blob(*b"a hem"), Object::blob(noise.take(600 << 10).collect::<Vec<_>>())];
+    let absent = Object::blob(*b"never stored");
+    let ids = [&kept[0], &kept[1], &objects[0], &absent].map(Object::id);
+    objects.extend(kept.clone());
+    let session = written(store, 1, Origin::Root, [observed(root, objects)]);
+    redact(store, session, ErasureMode::Now).expect("a free session can be redacted");
+
+    let place = |id: ObjectId| ids.iter().position(|one| *one == id);
+    let mut read = store.get_many(&ids).expect("objects can be read");
+    read.sort_by_key(|object| place(object.id()));
+    assert_eq!(read, kept);
+    let mut known = store.find_many(&ids).expect("objects can be found");
+    known.sort_by_key(|known| place(known.id));
+    let lengths: Vec<_> = known.iter().map(|known| known.length).collect();
+    assert_eq!(lengths, [Some(5), Some(600 << 10), None]);
+    for known in known {
+        assert_eq!(store.length(known.id).expect("a length can be read"), known.length);
+        assert_eq!(store.is_redacted(known.id).expect("a state can be read"), known.length.is_none());
+    }
+    assert!(store.get_many(&[]).expect("nothing can be read").is_empty());
+    assert!(store.find_many(&[]).expect("nothing can be found").is_empty());
 }

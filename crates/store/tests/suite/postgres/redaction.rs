@@ -3,8 +3,7 @@
 use backstitch_core::journal::{Batch, ObservationCause, WorkspaceObserved, WorkspaceRoot};
 use backstitch_core::object::Object;
 use backstitch_core::ports::{
-    ErasureMode, ImportChanges, Objects as _, Owner, Redaction, RedactionReport, Store, StoreAdmin,
-    StoreError,
+    ErasureMode, ImportChanges, Owner, Redaction, RedactionReport, Store, StoreAdmin, StoreError,
 };
 use backstitch_core::redaction::SensitiveValue;
 use backstitch_core::time::Clock as _;
@@ -98,29 +97,5 @@ fn an_import_does_not_remove_what_another_program_stores_meanwhile() {
 #[test]
 fn objects_are_read_at_once_as_they_are_one_by_one() {
     let Some(store) = Temporary::new() else { return };
-    let mut writer = Writer::create(&*store, sample::session(1));
-    let mut state = 1_u32;
-    let noise = std::iter::repeat_with(|| {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (state >> 24) as u8
-    });
-    let large = Object::blob(noise.take(600 << 10).collect::<Vec<_>>());
-    let files = [Object::blob(*b"a hem"), large, Object::blob(VALUE.as_bytes().to_vec())];
-    writer.append(observed(&files)).unwrap();
-    block_on(store.release(writer.claim)).unwrap();
-    redact(&*store).unwrap();
-    let absent = Object::blob(*b"never stored").id();
-    let ids: Vec<_> = files.iter().map(Object::id).chain([absent]).collect();
-    let mut read = store.get_many(&ids).unwrap();
-    read.sort_by_key(|object| ids.iter().position(|id| *id == object.id()));
-    assert_eq!(read, files[..2]);
-    let mut known = store.find_many(&ids).unwrap();
-    known.sort_by_key(|known| ids.iter().position(|id| *id == known.id));
-    let lengths: Vec<_> = known.iter().map(|known| known.length).collect();
-    assert_eq!(lengths, [Some(5), Some(600 << 10), None]);
-    for known in known {
-        assert_eq!(store.length(known.id).unwrap(), known.length);
-        assert_eq!(store.is_redacted(known.id).unwrap(), known.length.is_none());
-    }
-    assert!(store.get_many(&[]).unwrap().is_empty());
+    crate::conformance::objects_are_read_at_once(&*store);
 }

@@ -260,3 +260,8 @@ fn a_claim_is_held_only_during_the_redaction() {
     assert!(matches!(error, StoreError::Held { session: named, .. } if named == session), "{error:?}");
     block_on(store.release(held)).unwrap();
 }
+
+#[test]
+fn objects_are_read_at_once_as_they_are_one_by_one() {
+    crate::conformance::objects_are_read_at_once(&*Temporary::new());
+}
