@@ -124,6 +124,33 @@ fn a_dump_is_restored_into_another_database_and_is_sound() {
     user.server.sql(&format!("DROP DATABASE {copy} WITH (FORCE)"));
 }
 
+/// Each question to the server costs a round trip, so captures ask about many files at once.
+#[test]
+fn a_first_run_in_a_large_project_takes_few_transactions() {
+    let Some(user) = User::new() else { return };
+    for number in 0..2_000 {
+        let directory = user.path("project").join(format!("d{}", number % 20));
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join(format!("{number}.txt")), format!("file {number}\n")).unwrap();
+    }
+    // Transactions are counted for each database, when their connection ends at the latest.
+    let database = format!("{}_counted", postgres::schema_of(&user.address));
+    user.server.sql(&format!("CREATE DATABASE {database}"));
+    let address = user.address.replace("/postgres?", &format!("/{database}?"));
+    let model = format!("scripted:{}", user.path("script.json").display());
+    let ran = user.at(&address, &["run", "Sew", "--model", &model]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let of = |value: &str, table: &str| {
+        user.server.sql(&format!("SELECT {value} FROM {table} WHERE datname = '{database}'"))
+    };
+    wait_until("the end of all connections", || of("count(*)", "pg_stat_activity") == "0");
+    let transactions: u64 = of("xact_commit + xact_rollback", "pg_stat_database").parse().unwrap();
+    assert!(transactions <= 400, "{transactions} transactions for 2,000 files");
+    let verified = user.at(&address, &["verify"]);
+    assert!(verified.output.contains("everything is sound"), "{verified:?}");
+    user.server.sql(&format!("DROP DATABASE {database} WITH (FORCE)"));
+}
+
 #[test]
 fn the_doctor_checks_the_server() {
     let Some(user) = User::new() else { return };

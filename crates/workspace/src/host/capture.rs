@@ -85,13 +85,18 @@ impl HostWorkspace {
         self.forget_removed(state, previous.as_mut())?;
         let mut scan =
             Scan::new(&self.rules, &mut state.ignores, fixed, &*self.objects, limits, Purpose::Capture);
-        let node = scan.root(self.root.as_fd(), previous)?;
+        if let Some(previous) = &mut previous {
+            scan.confirm(previous)?;
+        }
+        let mut node = scan.root(self.root.as_fd(), previous)?;
         let tree = match node.tree {
             Some(tree) => tree,
             // Git represents an empty directory only at the root.
-            None => scan.give_out(empty_tree())?,
+            None => scan.give(empty_tree())?,
         };
-        let manifest = scan.give_out(manifest_of(&node).to_object())?;
+        let manifest = scan.give(manifest_of(&node).to_object())?;
+        scan.ask()?;
+        scan.note_stored(&mut node);
         state.unsaved += scan.read;
         state.confirmed += scan.confirmed;
         state.read += scan.read as u64;

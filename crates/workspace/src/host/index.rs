@@ -113,6 +113,39 @@ impl DirIndex {
         Some(&self.entries[at].1)
     }
 
+    /// Collects the contents of files and links, here and below, that may not be stored and that a scan may trust.
+    pub(crate) fn collect_unstored(&self, found: &mut Vec<ObjectId>) {
+        for (_, entry) in &self.entries {
+            match entry {
+                Entry::File(leaf) | Entry::Link(leaf) if !leaf.flags.stored && !leaf.flags.racy => {
+                    found.push(leaf.id);
+                }
+                Entry::Directory(node) => node.collect_unstored(found),
+                _ => {}
+            }
+        }
+    }
+
+    /// Notes which objects are stored, here and below, and returns for how many entries that is new.
+    pub(crate) fn note_stored(&mut self, is_stored: &impl Fn(ObjectId) -> bool) -> usize {
+        let mut noted = 0;
+        for (_, entry) in &mut self.entries {
+            match entry {
+                Entry::File(leaf) | Entry::Link(leaf) if !leaf.flags.stored => {
+                    leaf.flags.stored = is_stored(leaf.id);
+                    noted += usize::from(leaf.flags.stored);
+                }
+                Entry::Directory(node) => noted += node.note_stored(is_stored),
+                _ => {}
+            }
+        }
+        if !self.flags.stored {
+            self.flags.stored = [self.tree, self.modes].into_iter().flatten().all(is_stored);
+            noted += usize::from(self.flags.stored);
+        }
+        noted
+    }
+
     /// Forgets which objects are stored, here and below.
     pub(crate) fn forget_stored(&mut self) {
         self.flags.stored = false;

@@ -17,6 +17,15 @@ struct RemoteObjects {
 }
 
 impl RemoteObjects {
+    fn of(place: &Place) -> Arc<Self> {
+        Arc::new(Self { objects: place.objects.clone(), asked: AtomicU64::new(0) })
+    }
+
+    /// Returns the number of questions since the last time.
+    fn asked(&self) -> u64 {
+        self.asked.swap(0, Ordering::SeqCst)
+    }
+
     fn ask(&self) -> &MemoryObjects {
         self.asked.fetch_add(1, Ordering::SeqCst);
         &self.objects
@@ -60,7 +69,7 @@ fn a_root_is_restored_and_captured_again_with_few_questions() {
     };
     // A file of the root, and one that is not in it, are here already.
     place.shell("rm -rf d1* d2 d3 large link; echo other > d4/e/4.txt; echo new > new.txt");
-    let remote = Arc::new(RemoteObjects { objects: place.objects.clone(), asked: AtomicU64::new(0) });
+    let remote = RemoteObjects::of(&place);
     let ahead = Arc::new(ObjectsAhead::new(remote.clone()));
     let workspace = place.open_with(|options| options.objects = ahead.clone());
     ahead.prepare(root).unwrap();
@@ -68,10 +77,53 @@ fn a_root_is_restored_and_captured_again_with_few_questions() {
     assert_eq!(place.picture(), picture);
     let captured = workspace.capture().unwrap();
     assert_eq!((captured.root, captured.objects.len()), (root, 0));
-    let asked = remote.asked.load(Ordering::SeqCst);
+    let asked = remote.asked();
     assert!(asked <= 20, "{asked} questions for 401 files in 41 directories");
     ahead.finish();
     // What is known about the store is not believed for longer than that.
     assert!(ahead.contains(root.tree).unwrap());
-    assert_eq!(remote.asked.load(Ordering::SeqCst), asked + 1);
+    assert_eq!(remote.asked(), 1);
+}
+
+#[test]
+fn a_capture_asks_about_many_objects_at_once() {
+    let place = Place::new();
+    for number in 0..2_500 {
+        place.write(format!("d{}/{number}.txt", number % 50), format!("file {number}"));
+    }
+    place.write("large", vec![7; 9 << 20]);
+    place.link("link", "large");
+    place.mode("d1/1.txt", 0o600);
+    let remote = RemoteObjects::of(&place);
+    let open = |cache: &str| {
+        place.open_with(|options| {
+            options.objects = remote.clone();
+            options.cache = Some(place.above.join(cache));
+        })
+    };
+    let first = open("one.stat");
+    let captured = first.capture().unwrap();
+    let asked = remote.asked();
+    assert!(asked <= 6, "{asked} questions about 2,502 files in 51 directories");
+    // Files, trees, the list and the trees of modes, and the manifest; each once, and after those that it names.
+    assert_eq!(captured.objects.len(), 2_502 + 51 + 3 + 1);
+    assert_eq!(captured.objects.last().map(Object::id), Some(captured.root.manifest));
+    let root = place.store(captured);
+
+    // What was new is asked about, and then known.
+    let again = first.capture().unwrap();
+    assert_eq!((again.root, again.objects.len()), (root, 0));
+    assert!(remote.asked() <= 7);
+    drop(first);
+
+    // Without a cache everything is read, and nothing of it is new.
+    let second = open("two.stat");
+    let captured = second.capture().unwrap();
+    assert_eq!((captured.root, captured.objects.len()), (root, 0));
+    assert_eq!(second.files_read(), 2_502);
+    assert!(remote.asked() <= 6);
+    // The answers are remembered. A file, its tree and that of the root are new.
+    place.write("d2/2.txt", "changed");
+    assert_eq!(second.capture().unwrap().objects.len(), 3);
+    assert!(remote.asked() <= 3);
 }

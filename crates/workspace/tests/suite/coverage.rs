@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::net::UnixListener;
 
+use backstitch_core::object::Object;
 use backstitch_core::ports::{UncoveredReason, Workspace as _};
 use backstitch_workspace::{Coverage, HostWorkspace, IgnoredBudget};
 
@@ -104,6 +105,20 @@ fn an_ignored_directory_is_covered_until_it_exceeds_its_budget() {
     assert_eq!(reasons(&place, &workspace), [("crate/target".to_owned(), UncoveredReason::IgnoredBudget)]);
     fs::remove_dir_all(place.path("crate/target")).unwrap();
     assert_eq!(reasons(&place, &workspace), []);
+}
+
+#[test]
+fn content_of_an_omitted_directory_is_captured_only_if_it_is_elsewhere_too() {
+    let place = Place::new();
+    place.write(".gitignore", "out\n");
+    place.write("a", "before");
+    (0..9).for_each(|number| place.write(format!("out/{number}"), format!("content {number}")));
+    place.write("z/copy", "content 3");
+    let workspace = place.open_with(|options| options.ignored = IgnoredBudget { bytes: 1_000, entries: 5 });
+    let captured = workspace.capture().unwrap();
+    assert_eq!(uncovered(&captured), [("out".to_owned(), UncoveredReason::IgnoredBudget)]);
+    let has = |text: &str| captured.objects.contains(&Object::blob(text.as_bytes().to_vec()));
+    assert!(has("before") && has("content 3") && !has("content 1"));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use backstitch_core::journal::WorkspaceRoot;
 use backstitch_core::object::{Object, ObjectId};
 use backstitch_core::ports::{
-    Objects, StoredMark, UncoveredReason, Workspace as _, WorkspaceCapture, WorkspaceError,
+    ObjectFacts, Objects, StoredMark, UncoveredReason, Workspace as _, WorkspaceCapture, WorkspaceError,
 };
 use backstitch_core::session::BoxError;
 use backstitch_filesystem::FilePath;
@@ -34,7 +34,7 @@ impl Objects for MemoryObjects {
     }
 }
 
-/// Objects with marks, which count how often they are asked.
+/// Objects with marks, which count those that are asked about.
 #[derive(Default)]
 pub(crate) struct MarkedObjects {
     pub(crate) objects: MemoryObjects,
@@ -52,7 +52,7 @@ impl MarkedObjects {
         captured.root
     }
 
-    /// Returns how often the objects were asked since the last time.
+    /// Returns how many objects were asked about since the last time.
     pub(crate) fn asked(&self) -> u64 {
         self.asked.swap(0, Ordering::SeqCst)
     }
@@ -66,6 +66,11 @@ impl Objects for MarkedObjects {
     fn contains(&self, id: ObjectId) -> Result<bool, BoxError> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         self.objects.contains(id)
+    }
+
+    fn find_many(&self, ids: &[ObjectId]) -> Result<Vec<ObjectFacts>, BoxError> {
+        self.asked.fetch_add(ids.len() as u64, Ordering::SeqCst);
+        self.objects.find_many(ids)
     }
 
     fn mark(&self) -> Result<Option<StoredMark>, BoxError> {

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use backstitch_core::object::{Object, ObjectId};
-use backstitch_core::ports::{UncoveredReason, WorkspaceError};
+use backstitch_core::ports::UncoveredReason;
 
 use super::walk::{VisitOutcome, uncovered};
 use super::{Purpose, Scan, Stop};
@@ -59,12 +59,16 @@ impl Scan<'_> {
         if size > self.limits.file_bytes {
             return Ok(uncovered(UncoveredReason::TooLarge, Some(size)));
         }
-        if let Some(leaf) = self.reuse_leaf(&found, previous)? {
+        if let Some(leaf) = self.reuse_leaf(&found, previous) {
             return Ok(VisitOutcome::Entry(Entry::File(leaf)));
         }
         // A restore does not need the content of new files, or of files whose size differs.
         if self.purpose == Purpose::Restore && previous.is_none_or(|leaf| leaf.stamp.size != size) {
             return Ok(unread());
+        }
+        // What waits for an answer may be new, and is spent then.
+        if self.limits.spend.is_some_and(|left| size.saturating_add(self.waiting_bytes) > left) {
+            self.ask()?;
         }
         if self.limits.spend.is_some_and(|left| size > left) {
             return Ok(uncovered(UncoveredReason::TooLarge, Some(size)));
@@ -79,9 +83,9 @@ impl Scan<'_> {
         }
         let stamp = content.found.stamp;
         let racy = !content.steady || self.started.is_racy(&stamp);
-        let (id, stored) = self.give(Object::blob(content.bytes))?;
-        let flags =
-            LeafFlags { racy, stored, linked: content.found.links > 1, attributes: content.attributes };
+        let id = self.give(Object::blob(content.bytes))?;
+        let (linked, attributes) = (content.found.links > 1, content.attributes);
+        let flags = LeafFlags { racy, stored: false, linked, attributes };
         Ok(VisitOutcome::Entry(Entry::File(Leaf { stamp, mode: content.found.mode, id, flags })))
     }
 
@@ -92,7 +96,7 @@ impl Scan<'_> {
         found: EntryStat,
         previous: Option<Leaf>,
     ) -> Result<VisitOutcome, Stop> {
-        if let Some(leaf) = self.reuse_leaf(&found, previous)? {
+        if let Some(leaf) = self.reuse_leaf(&found, previous) {
             return Ok(VisitOutcome::Entry(Entry::Link(leaf)));
         }
         if self.purpose == Purpose::Restore && previous.is_none() {
@@ -103,30 +107,18 @@ impl Scan<'_> {
             Ok(target) => target,
             Err(error) => return self.unreadable(error, found.stamp.size),
         };
-        let (id, stored) = self.give(Object::blob(target))?;
-        let flags = LeafFlags { racy: self.started.is_racy(&found.stamp), stored, ..LeafFlags::default() };
+        let id = self.give(Object::blob(target))?;
+        let flags = LeafFlags { racy: self.started.is_racy(&found.stamp), ..LeafFlags::default() };
         Ok(VisitOutcome::Entry(Entry::Link(Leaf { stamp: found.stamp, mode: 0, id, flags })))
     }
 
     /// Returns the known state of a file, if it cannot have changed and the store has its content.
-    fn reuse_leaf(
-        &mut self,
-        found: &EntryStat,
-        previous: Option<Leaf>,
-    ) -> Result<Option<Leaf>, WorkspaceError> {
-        let Some(mut leaf) = previous else { return Ok(None) };
-        if leaf.flags.racy || leaf.stamp != found.stamp {
-            return Ok(None);
-        }
+    fn reuse_leaf(&self, found: &EntryStat, previous: Option<Leaf>) -> Option<Leaf> {
+        let mut leaf = previous.filter(|leaf| !leaf.flags.racy && leaf.stamp == found.stamp)?;
         // A changed mode shows in the stamp. Links have none.
         leaf.flags.linked &= found.links > 1;
-        if leaf.flags.stored || self.purpose == Purpose::Restore {
-            return Ok(Some(leaf));
-        }
         // The object of an earlier capture may not have been stored.
-        leaf.flags.stored = self.objects.contains(leaf.id).map_err(WorkspaceError::Objects)?;
-        self.confirmed += usize::from(leaf.flags.stored);
-        Ok(Some(leaf).filter(|leaf| leaf.flags.stored))
+        (leaf.flags.stored || self.purpose == Purpose::Restore).then_some(leaf)
     }
 
     fn unreadable(&self, error: io::Error, size: u64) -> Result<VisitOutcome, Stop> {
@@ -135,37 +127,6 @@ impl Scan<'_> {
             io::ErrorKind::PermissionDenied => Ok(uncovered(UncoveredReason::Unreadable, Some(size))),
             _ => Err(sys::io_error(&self.path, error).into()),
         }
-    }
-
-    /// Adds an object to the capture, unless the store has it.
-    pub(crate) fn give_out(&mut self, object: Object) -> Result<ObjectId, WorkspaceError> {
-        Ok(self.give(object)?.0)
-    }
-
-    /// Adds an object to the capture, unless the store has it. Also returns whether it has.
-    pub(super) fn give(&mut self, object: Object) -> Result<(ObjectId, bool), WorkspaceError> {
-        let id = object.id();
-        if self.purpose == Purpose::Restore || self.given.contains(&id) {
-            return Ok((id, false));
-        }
-        if self.objects.contains(id).map_err(WorkspaceError::Objects)? {
-            return Ok((id, true));
-        }
-        let length = object.bytes().len() as u64;
-        self.new_bytes += length;
-        if self.new_bytes > self.limits.new_bytes {
-            let limit = self.limits.new_bytes;
-            let reason = format!(
-                "there are more than {limit} bytes of new content; exclude paths that need not be captured"
-            );
-            return Err(WorkspaceError::Limit { reason });
-        }
-        if let Some(left) = &mut self.limits.spend {
-            *left = left.saturating_sub(length);
-        }
-        self.given.insert(id);
-        self.new.push(object);
-        Ok((id, false))
     }
 }
 

@@ -8,11 +8,12 @@
 //! trusted the next time. An entry that vanishes during the scan counts as absent.
 
 mod leaf;
+mod questions;
 mod report;
 mod seal;
 mod walk;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 use backstitch_core::object::{Object, ObjectId};
@@ -62,11 +63,19 @@ pub(crate) struct Scan<'a> {
     pub(crate) purpose: Purpose,
     /// Objects that the store does not have.
     pub(crate) new: Vec<Object>,
+    /// Objects that the store will be asked about.
+    waiting: Vec<Object>,
+    waiting_bytes: u64,
+    /// Objects that the store was asked about and has.
+    stored: HashSet<ObjectId>,
+    /// Lists of modes, by the trees that name them.
+    lists: HashMap<ObjectId, ObjectId>,
     /// Number of files and links read.
     pub(crate) read: usize,
     /// Number of files, links and directories that the store was asked about and has.
     pub(crate) confirmed: usize,
     new_bytes: u64,
+    /// Objects that are in the capture, wait, or turned out to be stored.
     given: HashSet<ObjectId>,
     path: Vec<u8>,
     /// Remaining budget of the ignored directory that is being walked.
@@ -105,6 +114,10 @@ impl<'a> Scan<'a> {
             limits,
             purpose,
             new: Vec::new(),
+            waiting: Vec::new(),
+            waiting_bytes: 0,
+            stored: HashSet::new(),
+            lists: HashMap::new(),
             read: 0,
             confirmed: 0,
             new_bytes: 0,

@@ -26,12 +26,13 @@ impl Scan<'_> {
                 Entry::File(_) | Entry::Link(_) => false,
             });
         }
-        let mut stored = self.purpose == Purpose::Capture;
-        for object in tree.into_iter().chain(modes) {
-            stored &= self.give(object)?.1;
+        if let [list, tree] = &modes[..] {
+            self.lists.insert(tree.id(), list.id());
         }
-        self.confirmed += usize::from(stored);
-        node.flags.stored = stored;
+        for object in tree.into_iter().chain(modes) {
+            self.give(object)?;
+        }
+        node.flags.stored = false;
         Ok(())
     }
 }

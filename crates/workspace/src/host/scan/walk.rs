@@ -195,6 +195,8 @@ impl Scan<'_> {
         let previous = previous.map(|node| *node);
         let begins_budget = self.budget.is_none() && self.ignores.is_ignored(&self.path, true);
         if begins_budget {
+            // What is given from here on may be dropped again.
+            self.ask()?;
             self.budget = Some(self.limits.ignored);
         }
         let (given, new_bytes) = (self.new.len(), self.new_bytes);
@@ -206,10 +208,10 @@ impl Scan<'_> {
             Ok(node) => Ok(Some(Entry::Directory(Box::new(node)))),
             Err(Stop::Gone) => Ok(None),
             Err(Stop::OverBudget) if begins_budget => {
-                for object in self.new.drain(given..) {
+                for object in self.new.drain(given..).chain(self.waiting.drain(..)) {
                     self.given.remove(&object.id());
                 }
-                self.new_bytes = new_bytes;
+                (self.new_bytes, self.waiting_bytes) = (new_bytes, 0);
                 omitted(Some(UncoveredReason::IgnoredBudget))
             }
             Err(stop) => Err(stop),
