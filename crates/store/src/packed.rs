@@ -20,6 +20,10 @@ const LEVEL: i32 = 3;
 #[cfg(feature = "postgres")]
 pub(crate) const INLINE: u64 = 256 << 10;
 
+/// About what a row costs a server beside its content: in tables, indexes and the log, in bytes.
+#[cfg(feature = "postgres")]
+const ROW: u64 = 1 << 10;
+
 /// Encodings of content. Rows without content have a [`Presence`] as their encoding.
 pub(crate) const PLAIN: i64 = 0;
 pub(crate) const ZSTD: i64 = 1;
@@ -82,6 +86,12 @@ impl CompressedObject {
     #[cfg(feature = "postgres")]
     pub(crate) fn is_large(&self) -> bool {
         self.stored_bytes() > INLINE
+    }
+
+    /// What a transaction of a server writes for the object, in bytes. Parts are written before it.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn row_bytes(&self) -> u64 {
+        ROW + if self.is_large() { 0 } else { self.stored_bytes() }
     }
 
     /// Encoding and stored form.

@@ -149,7 +149,7 @@ pub(super) async fn write_ahead(server: &Server, objects: Vec<CompressedObject>)
     let limit = server.options.transaction_bytes;
     let (mut group, mut bytes) = (Vec::new(), 0);
     for packed in objects {
-        let size = if packed.is_large() { 0 } else { packed.stored_bytes() };
+        let size = packed.row_bytes();
         if bytes + size > limit && !group.is_empty() {
             ObjectRows::write_parts(server, std::mem::take(&mut group)).await?.store(server).await?;
             bytes = 0;

@@ -133,15 +133,15 @@ impl PreparedBatch {
         next.collect()
     }
 
-    /// Removes the objects that are written ahead, so that at most `limit` bytes remain: plain content first.
+    /// Removes the objects that are written ahead, so that a transaction writes at most `limit` bytes of objects: only plain content.
     fn take_ahead(&mut self, limit: u64) -> Vec<CompressedObject> {
-        let mut left: u64 = self.objects.iter().map(CompressedObject::stored_bytes).sum();
+        let mut left: u64 = self.objects.iter().map(CompressedObject::row_bytes).sum();
         let manifests = &self.manifests;
         let mut ahead = Vec::new();
         self.objects = std::mem::take(&mut self.objects)
             .into_iter()
             .filter_map(|packed| {
-                let (id, bytes) = (packed.object.id(), packed.stored_bytes());
+                let (id, bytes) = (packed.object.id(), packed.row_bytes());
                 let is_plain = packed.object.kind() == ObjectKind::Blob && !manifests.contains(&id);
                 if left <= limit || !is_plain {
                     return Some(packed);

@@ -45,6 +45,22 @@ fn large_objects_are_stored_in_parts_and_deleted_with_them() {
     assert!(gone.is_none());
 }
 
+/// A row costs more than its content.
+#[test]
+fn many_small_objects_are_stored_in_transactions_of_limited_size() {
+    let Some(store) = Temporary::new() else { return };
+    let mut writer = Writer::create(&*store, sample::session(1));
+    let mut batch = sample::notes(["brings many files"]);
+    for number in 0..10_000 {
+        batch.add_object(Object::blob(format!("file {number}").into_bytes()));
+    }
+    writer.append(batch).unwrap();
+    let transactions = "SELECT xmin::text, count(*) AS size FROM {schema}.objects GROUP BY 1";
+    let sizes =
+        store.sql(&format!("SELECT count(*), sum(size), max(size) <= 8192 FROM ({transactions}) AS each"));
+    assert_eq!(sizes, "2|10000|t");
+}
+
 #[test]
 fn a_part_that_is_missing_is_damage() {
     let Some(store) = Temporary::new() else { return };
