@@ -23,6 +23,9 @@ use crate::time::now;
 /// Size of the pages of new stores. Rows do not fill pages exactly: with 4 KiB, a tenth of a journal was unused space.
 const PAGE_BYTES: u32 = 8192;
 
+/// Size of the pages of stores in memory. A transaction copies each page that it changes, so small pages cost less.
+const MEMORY_PAGE_BYTES: u32 = 2048;
+
 /// Number of prepared statements that a connection keeps.
 const STATEMENTS: usize = 64;
 
@@ -56,7 +59,7 @@ pub(super) fn for_writing(
     connection.busy_timeout(options.busy_timeout).map_err(open_error)?;
     if schema::inspect(&connection)? != SchemaState::Version(VERSION) {
         let opening = locks.for_opening().map_err(io)?;
-        bring_up(&connection)?;
+        bring_up(&connection, PAGE_BYTES)?;
         crash_point!("store.create.done");
         drop(opening);
     }
@@ -183,7 +186,7 @@ fn known(found: SchemaState, connection: Connection) -> Result<Reading, OpenErro
 pub(super) fn in_memory() -> Result<Connection, OpenError> {
     let connection = Connection::open_in_memory().map_err(open_error)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    bring_up(&connection)?;
+    bring_up(&connection, MEMORY_PAGE_BYTES)?;
     Ok(connection)
 }
 
@@ -276,9 +279,9 @@ fn may_access(_: &Path, _: Purpose) -> io::Result<()> {
 }
 
 /// Creates the tables or migrates them to the newest version. The caller holds the opening lock.
-fn bring_up(connection: &Connection) -> Result<(), OpenError> {
+fn bring_up(connection: &Connection, page_bytes: u32) -> Result<(), OpenError> {
     if schema::inspect(connection)? == SchemaState::Empty {
-        lay_out(connection).map_err(open_error)?;
+        lay_out(connection, page_bytes).map_err(open_error)?;
         crash_point!("store.create.log");
     }
     connection.pragma_update(None, "synchronous", "FULL").map_err(open_error)?;
@@ -289,8 +292,8 @@ fn bring_up(connection: &Connection) -> Result<(), OpenError> {
 }
 
 /// Sets what has to be set before the first table exists. Incremental vacuum makes it possible to return free space to the disk.
-fn lay_out(connection: &Connection) -> rusqlite::Result<()> {
-    connection.pragma_update(None, "page_size", PAGE_BYTES)?;
+fn lay_out(connection: &Connection, page_bytes: u32) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "page_size", page_bytes)?;
     connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))
 }
