@@ -13,6 +13,7 @@ use super::request::CallOutcome;
 use super::result::{self, Failure, Speaker};
 use super::{Attempt, CONFLICT_RETRIES, Settlement, ToolRunner};
 use crate::error::{Result, RuntimeError};
+use crate::heap::boxed;
 use crate::live::RepositoriesChanged;
 
 impl ToolRunner {
@@ -29,17 +30,23 @@ impl ToolRunner {
             let retry = Retry::Refused;
             let kind = "tool_failed".to_owned();
             let failure = Failure { speaker: Speaker::Tool, kind, message: result.message, retry };
-            return self.roll_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed).await;
+            return boxed(|| {
+                self.roll_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed)
+            })
+            .await;
         }
         // A caller that was dropped expects nothing, so the call is rolled back. If it may have had an effect
         // outside, its result is recorded. If there is a driver, the result is kept, so that the work need
         // not be repeated.
         if started.waiter.is_gone() && self.caller.is_none() && is_repeatable(&started) {
-            return self.handle_stop(started, hold, Stop::Abandoned, Some(Box::new(draft))).await;
+            return boxed(|| self.handle_stop(started, hold, Stop::Abandoned, Some(Box::new(draft)))).await;
         }
         if let Err(error) = catch_session_panic(|| result.apply_events(&mut draft)) {
             let failure = refused(&started, &error, Retry::Refused);
-            return self.roll_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed).await;
+            return boxed(|| {
+                self.roll_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed)
+            })
+            .await;
         }
         let captured = match hold.capture_after(started.before, started.call.guard_mode()).await {
             Ok(captured) => captured,
@@ -49,9 +56,10 @@ impl ToolRunner {
                 let message =
                     format!("the files after {} could not be captured: {error}", started.tool.name());
                 let failure = Failure::by_runtime("capture_failed", message, Retry::Refused);
-                return self
-                    .roll_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed)
-                    .await;
+                return boxed(|| {
+                    self.roll_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed)
+                })
+                .await;
             }
         };
         match self.capture_resources(&started) {
@@ -63,9 +71,10 @@ impl ToolRunner {
                     with_causes(&error)
                 );
                 let failure = Failure::by_runtime("capture_failed", message, Retry::Refused);
-                return self
-                    .roll_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed)
-                    .await;
+                return boxed(|| {
+                    self.roll_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed)
+                })
+                .await;
             }
         }
         crash_point!("call.files_captured");
@@ -99,13 +108,14 @@ impl ToolRunner {
                 Ok(Settlement::End(CallOutcome::Succeeded(message)))
             }
             Err(OpenCall::Refused(error @ SessionError::Conflict { .. })) => {
-                self.handle_conflict(started, hold, draft, error).await
+                boxed(|| self.handle_conflict(started, hold, draft, error)).await
             }
             // The session has changed since the handler dispatched this. Another attempt may fit.
             Err(OpenCall::Refused(error)) => {
                 let retry = if is_repeatable(&started) { Retry::Allowed } else { Retry::Refused };
                 let failure = refused(&started, &error, retry);
-                self.roll_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed).await
+                boxed(|| self.roll_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed))
+                    .await
             }
             Err(OpenCall::Runtime(error)) => {
                 started.end_resources(false);
@@ -141,7 +151,7 @@ impl ToolRunner {
             (format!("{name} ran, but what it changed here could not be kept: {error}"), Retry::Refused)
         };
         let failure = Failure::by_runtime("conflict", message, retry);
-        self.roll_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed).await
+        boxed(|| self.roll_back(started, hold, failure, Some(Box::new(draft)), CallOutcome::Failed)).await
     }
 }
 

@@ -149,12 +149,12 @@ impl ToolRunner {
     /// Runs the handler, and commits or rolls back its changes.
     pub(super) async fn attempt(&self, mut started: Attempt, hold: &Hold) -> Result<Settlement> {
         if started.waiter.is_gone() {
-            return self.handle_stop(started, hold, Stop::Abandoned, None).await;
+            return boxed(|| self.handle_stop(started, hold, Stop::Abandoned, None)).await;
         }
         let cancel = started.call.cancel.clone().unwrap_or_else(|| self.cancel.clone());
         // It may have been cancelled while what it starts was compared with what a person approved.
         if started.call.subject.is_some() && cancel.is_cancelled() {
-            return self.handle_stop(started, hold, Stop::Cancelled, None).await;
+            return boxed(|| self.handle_stop(started, hold, Stop::Cancelled, None)).await;
         }
         let live = &self.live;
         // The intent is durable, but the process may have been stopped since.
