@@ -4,7 +4,8 @@
 
 `worker`, `busy` and `enqueue` print the lines that `src/fleet/processes.rs` describes, and end when their input ends. `steps` and `claims` print
 lines of JSON. A session is a workflow of three steps: a request to the model, a call, and another request. A worker looks at its queue once a
-second, which is the default; also while there is work, so a `busy` one, which may have 50 sessions at a time, looks every 50 ms.
+second, which is the default; also while there is work, so a `busy` one, which may have 50 sessions at a time, looks every 50 ms. `src/main.rs` has the
+same roles in Rust.
 """
 
 import json

@@ -1,7 +1,7 @@
-//! DBOS on the same server, by its Python package.
+//! DBOS on the same server, by its Python package and by its Rust package.
 //!
-//! The program is in `bench/dbos`. The first run installs the package into the directory of the build; if it cannot be had, it is skipped with a
-//! line that says so. A step of DBOS takes the place of an append: one result of the same size, in a
+//! The programs are in `bench/dbos`. The first run installs the one package, and builds the program with the other, into the directory of the
+//! build; what cannot be had is skipped with a line that says so. A step of DBOS takes the place of an append: one result of the same size, in a
 //! transaction of its own. DBOS listens for notifications, so it is not measured through pgbouncer.
 
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -21,7 +21,7 @@ use crate::report::Report;
 
 /// The package of Python.
 const PACKAGE: &str = "dbos==3.4.0";
-/// The directory of the program.
+/// The directory of the programs.
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/dbos");
 /// Seconds for which steps are counted.
 const SECONDS: &str = "4";
@@ -31,8 +31,8 @@ const SECONDS: &str = "4";
 struct Peer {
     system: &'static str,
     program: PathBuf,
-    /// The program that the interpreter runs.
-    file: PathBuf,
+    /// The program that it runs, if it is an interpreter.
+    file: Option<PathBuf>,
     address: String,
     schema: String,
 }
@@ -47,19 +47,45 @@ pub(super) fn run(server: &TestServer) {
             &Peer {
                 system: "dbos_python",
                 program,
-                file: Path::new(SOURCES).join("peer.py"),
+                file: Some(Path::new(SOURCES).join("peer.py")),
                 address: format!("postgresql://{USER}@/postgres?host={place}&port={PORT}"),
                 schema: schema("dbos_python"),
             },
         ),
         Err(error) => eprintln!("== DBOS for Python is NOT measured: {error}"),
     }
+    match build() {
+        Ok(program) => measure(
+            server,
+            &Peer {
+                system: "dbos_rust",
+                program,
+                file: None,
+                address: format!("postgres://{USER}@localhost:{PORT}/postgres?host={place}"),
+                schema: schema("dbos_rust"),
+            },
+        ),
+        Err(error) => eprintln!("== DBOS for Rust is NOT measured: {error}"),
+    }
+}
+
+/// Builds the program in Rust unless it is built, and returns it. It is a package of its own, with its own lockfile.
+fn build() -> Result<PathBuf, Failed> {
+    let directory = install::place()?.join("dbos-rust");
+    let manifest = Path::new(SOURCES).join("Cargo.toml");
+    eprintln!("fleet: building {} into {}, unless it is built", manifest.display(), directory.display());
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--quiet", "--release", "--locked", "--manifest-path"]).arg(manifest);
+    install::succeed(cargo.arg("--target-dir").arg(&directory))?;
+    Ok(directory.join("release/dbos-peer"))
 }
 
 fn measure(server: &TestServer, peer: &Peer) {
     let mut report = Report::of(peer.system);
     note(measure_steps(&mut report, peer));
-    note(measure_claims(&mut report, peer, server));
+    // A schema of its own, so that no worker below takes anything from the long queue.
+    let long = Peer { schema: format!("{}_long", peer.schema), ..peer.clone() };
+    note(measure_claims(&mut report, &long, server));
     let started = peer.clone();
     let start = move |role| {
         started.command(&[match role {
@@ -124,7 +150,7 @@ fn add_workflows(schema: &str, queue: &str, count: usize, status: &str) -> Strin
 impl Peer {
     fn command(&self, role: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
-        command.arg(&self.file).args([&self.address, &self.schema]).args(role);
+        command.args(&self.file).args([&self.address, &self.schema]).args(role);
         command
     }
 }

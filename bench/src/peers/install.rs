@@ -65,7 +65,8 @@ fn find(packages: &Path) -> Option<PathBuf> {
     all.map(|package| package.path().join("bin/restate-server")).find(|program| program.is_file())
 }
 
-fn succeed(command: &mut Command) -> Result<(), Failed> {
+/// Runs a program that has to succeed. The error is its last line.
+pub(crate) fn succeed(command: &mut Command) -> Result<(), Failed> {
     let output = command.stdin(Stdio::null()).output()?;
     if output.status.success() {
         return Ok(());
