@@ -22,6 +22,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 2, sql: include_str!("schema/0002_views.sql") },
     Migration { number: 3, sql: include_str!("schema/0003_queue.sql") },
     Migration { number: 4, sql: include_str!("schema/0004_hosts.sql") },
+    Migration { number: 5, sql: include_str!("schema/0005_objects.sql") },
 ];
 
 /// Number of the newest migration.

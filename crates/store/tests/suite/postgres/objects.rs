@@ -61,6 +61,19 @@ fn many_small_objects_are_stored_in_transactions_of_limited_size() {
     assert_eq!(sizes, "2|10000|t");
 }
 
+/// A row that was locked names the transaction.
+#[test]
+fn content_that_is_stored_is_not_locked_by_others_who_bring_it() {
+    let Some(store) = Temporary::new() else { return };
+    for seed in [1, 2] {
+        let mut writer = Writer::create(&*store, sample::session(seed));
+        let mut batch = sample::notes(["brings a file"]);
+        batch.add_object(Object::blob(b"shared".to_vec()));
+        writer.append(batch).unwrap();
+    }
+    assert_eq!(store.sql("SELECT count(*), max(xmax::text) FROM {schema}.objects"), "1|0");
+}
+
 #[test]
 fn a_part_that_is_missing_is_damage() {
     let Some(store) = Temporary::new() else { return };
