@@ -253,6 +253,10 @@ fn hint(common: &Common, code: ErrorCode) -> Option<String> {
         ErrorCode::GuardBusy => Some("wait until it has ended, and try again".to_owned()),
         ErrorCode::SessionShared => Some("`--with-forks` deletes them too".to_owned()),
         ErrorCode::StoreFull => Some(format!("`{}` deletes unreferenced data", common.hint("gc"))),
+        ErrorCode::HistoryLost => Some(format!(
+            "find out what its last calls did outside, then `{}` continues from what is left",
+            common.hint("resume SESSION")
+        )),
         ErrorCode::StoreOlder => Some(format!("`{}` migrates the store", common.hint("gc"))),
         _ => None,
     }

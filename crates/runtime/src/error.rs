@@ -454,10 +454,11 @@ impl RuntimeError {
         }
     }
 
-    /// Whether the store did not answer, or this process may not write to the session any more. Neither says anything about the call
-    /// that met it.
+    /// Whether the store did not answer, has no room or has lost records, or this process may not write to the session any more. None of
+    /// it says anything about the call that met it.
     pub(crate) fn is_outage(&self) -> bool {
-        matches!(self.code(), ErrorCode::StoreUnavailable | ErrorCode::WriteUnknown | ErrorCode::ClaimLost)
+        use ErrorCode::{ClaimLost, HistoryLost, StoreFull, StoreUnavailable, WriteUnknown};
+        matches!(self.code(), StoreUnavailable | StoreFull | HistoryLost | WriteUnknown | ClaimLost)
     }
 
     /// Returns the stable code of the error.

@@ -1,10 +1,11 @@
 //! Claims to sessions.
 //!
 //! The random id of a claim decides who may write, and stays in this process; the fence is its number. After a failover that lost claims a fence may be given again, and the
-//! holder of the first still has another id.
+//! holder of the first still has another id. Ends of journals that were acknowledged are known for longer than the claims, so that a failover between two claims is noticed too.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::Position;
@@ -43,7 +44,19 @@ pub(super) struct HeldClaims(
     Mutex<HashMap<(SessionId, FenceToken), HeldClaim>>,
     /// Claims that are being made, by session.
     Mutex<HashMap<SessionId, usize>>,
+    /// Durable ends of journals that the server acknowledged to this process. They outlast claims.
+    Mutex<HashMap<SessionId, KnownEnd>>,
 );
+
+/// The end of a journal, and whether it was reported that the server has lost it.
+#[derive(Debug, Clone, Copy)]
+struct KnownEnd {
+    head: Position,
+    is_reported: bool,
+}
+
+/// The most ends of journals that are known.
+const MOST_ENDS: usize = 100_000;
 
 /// A claim that is being made.
 struct Claiming<'a>(&'a HeldClaims, SessionId);
@@ -76,8 +89,13 @@ impl HeldClaims {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&(session, fence)).copied()
     }
 
+    /// Keeps a new claim. If a failover lost an earlier one of this store, its holder may still use the same fence: then neither of them may write, and the session is
+    /// recovered under the next fence.
     pub(super) fn keep(&self, session: SessionId, fence: FenceToken, held: HeldClaim) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert((session, fence), held);
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_given_again = all.get(&(session, fence)).is_some_and(|known| known.claim != held.claim);
+        let claim = if is_given_again { Uuid::nil() } else { held.claim };
+        all.insert((session, fence), HeldClaim { claim, ..held });
     }
 
     pub(super) fn remove(&self, session: SessionId, fence: FenceToken) -> Option<HeldClaim> {
@@ -95,6 +113,48 @@ impl HeldClaims {
         if let Some(held) = held.get_mut(&(session, fence)).filter(|held| held.head <= head) {
             (held.head, held.chain) = (head, chain);
         }
+    }
+
+    fn ends(&self) -> MutexGuard<'_, HashMap<SessionId, KnownEnd>> {
+        self.2.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers the end of a journal after a batch that is durable.
+    pub(super) fn remember(&self, session: SessionId, batch: Range<Position>) {
+        let mut ends = self.ends();
+        // A session that was removed may be created again.
+        let before = ends.get(&session).map(|end| end.head).filter(|_| batch.start > Position::START);
+        if ends.len() >= MOST_ENDS && before.is_none() {
+            ends.clear();
+        }
+        let head = before.map_or(batch.end, |before| before.max(batch.end));
+        ends.insert(session, KnownEnd { head, is_reported: false });
+    }
+
+    /// Returns the end of a journal that was acknowledged to this process, if the journal of a claim ends before it.
+    pub(super) fn lost_end(&self, session: SessionId, held: &HeldClaim) -> Option<Position> {
+        let end = self.ends().get(&session).map(|end| end.head);
+        end.filter(|head| held.head > Position::START && *head > held.head)
+    }
+
+    /// Notes that a caller got the error that the end of a journal was lost.
+    pub(super) fn note_reported(&self, session: SessionId) {
+        if let Some(end) = self.ends().get_mut(&session) {
+            end.is_reported = true;
+        }
+    }
+
+    /// Forgets the end of a journal if its loss was reported. Called when the session was released for a person: who claims it next has decided to continue.
+    pub(super) fn forget_reported(&self, session: SessionId) {
+        let mut ends = self.ends();
+        if ends.get(&session).is_some_and(|end| end.is_reported) {
+            ends.remove(&session);
+        }
+    }
+
+    /// Forgets the end of a journal that was removed.
+    pub(super) fn forget_removed(&self, session: SessionId) {
+        self.ends().remove(&session);
     }
 }
 
@@ -165,7 +225,7 @@ pub(super) async fn claim(
                 }
             }
             // A claim whose answer was lost is left behind as a number that nobody uses, and replaced.
-            _ if failure.is_outage() || failure.is_collision() => {
+            _ if failure.is_outage() || failure.is_rolled_back() => {
                 dead.extend(lost_claim(shared, session, worker).await);
             }
             _ => return Err(failure),
@@ -233,6 +293,7 @@ pub(super) async fn release(shared: &SharedStore, claim: SessionClaim) -> Result
     let Some(held) = shared.claims.remove(claim.session, claim.fence) else { return Ok(()) };
     let sql = "UPDATE {schema}.sessions SET claim = NULL, worker = NULL, owner = NULL, since = NULL WHERE id = $1 AND claim = $2";
     shared.server.read(sql, parameters![held.number => INT8, held.claim => UUID]).await?;
+    shared.claims.forget_reported(claim.session);
     Ok(())
 }
 

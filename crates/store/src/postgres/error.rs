@@ -91,9 +91,9 @@ impl Failure {
         }
     }
 
-    /// Whether the server has rolled the transaction back for the sake of another one, so that it can be repeated.
-    pub(super) fn is_collision(&self) -> bool {
-        matches!(self.code(), Some("40001" | "40P01"))
+    /// Whether the server has rolled the transaction back, for the sake of another one or for lack of room or memory, so that it can be repeated.
+    pub(super) fn is_rolled_back(&self) -> bool {
+        self.code().is_some_and(|code| ["40001", "40P01"].contains(&code) || code.starts_with("53"))
     }
 }
 
@@ -152,11 +152,11 @@ fn classified(error: tokio_postgres::Error) -> StoreError {
         },
         "28000" | "28P01" | "42501" | "3D000" => StoreError::Denied { reason },
         "40001" | "40P01" | "55P03" | "57014" => StoreError::Busy { source: error.into() },
-        "53200" | "53300" | "57P01" | "57P02" | "57P03" => {
+        "57P01" | "57P02" | "57P03" => StoreError::Unavailable { reason, source: Some(error.into()) },
+        "XX001" | "XX002" => StoreError::Corrupt { source: error.into() },
+        code if code.starts_with("08") || code.starts_with("53") => {
             StoreError::Unavailable { reason, source: Some(error.into()) }
         }
-        "XX001" | "XX002" => StoreError::Corrupt { source: error.into() },
-        code if code.starts_with("08") => StoreError::Unavailable { reason, source: Some(error.into()) },
         _ => StoreError::Backend(error.into()),
     }
 }

@@ -97,6 +97,7 @@ impl PostgresStore {
         });
         self.release_all(claims).await;
         let mut report = RemovalReport { sessions: removed?, ..RemovalReport::default() };
+        report.sessions.iter().for_each(|one| self.shared().claims.forget_removed(one.session));
         self.in_thread(|link| {
             let none = HashSet::new();
             let collection = all_garbage(GcMode::Now, &none);

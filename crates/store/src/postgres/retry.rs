@@ -40,7 +40,7 @@ impl Attempts {
     }
 }
 
-/// Repeats an operation that can be repeated without harm while the server is away, or rolls it back for another one.
+/// Repeats an operation that can be repeated without harm while the server is away, or rolls it back.
 pub(super) async fn repeat<T, F>(time: Duration, mut run: impl FnMut() -> F) -> Result<T, Failure>
 where
     F: Future<Output = Result<T, Failure>>,
@@ -48,7 +48,7 @@ where
     let mut attempts = Attempts::within(time);
     loop {
         match run().await {
-            Err(failure) if failure.is_outage() || failure.is_collision() => {
+            Err(failure) if failure.is_outage() || failure.is_rolled_back() => {
                 if !attempts.wait().await {
                     return Err(failure);
                 }

@@ -188,10 +188,34 @@ pub(super) async fn append(
     sync: CommitSync,
 ) -> Result<Position, Failure> {
     shared.check_writable()?;
-    let mut prepared = PreparedBatch::new(&shared.packer, session, expected, batch)?;
+    let prepared = PreparedBatch::new(&shared.packer, session, expected, batch)?;
     let Some(held) = shared.claims.get(session, fence) else {
         return Err(explain_fence(shared, session, fence).await);
     };
+    let appended = append_by_claim(shared, (session, fence), held, prepared, sync).await;
+    match &appended {
+        // What is not durable yet may be lost with the server.
+        Ok(head) if sync == CommitSync::Now => shared.claims.remember(session, expected..*head),
+        Err(Failure::Port(error)) if matches!(**error, StoreError::HistoryLost { .. }) => {
+            shared.claims.note_reported(session);
+        }
+        _ => {}
+    }
+    appended
+}
+
+async fn append_by_claim(
+    shared: &SharedStore,
+    (session, fence): (SessionId, FenceToken),
+    held: HeldClaim,
+    mut prepared: PreparedBatch,
+    sync: CommitSync,
+) -> Result<Position, Failure> {
+    // The server lost it between two claims of this process.
+    if let Some(acknowledged) = shared.claims.lost_end(session, &held) {
+        return Err(StoreError::HistoryLost { session, acknowledged, head: held.head }.into());
+    }
+    let expected = prepared.expected;
     let held = match held.head == expected {
         true => held,
         false => at_end(shared, session, fence, held, expected).await?,
@@ -223,6 +247,8 @@ pub(super) async fn append(
             }
             Err(failure) => failure,
         };
+        let reason = "the server did not accept the batch in time".to_owned();
+        let mut late = StoreError::Unavailable { reason, source: None };
         let may_be_own = is_ambiguous && matches!(failure.code(), Some(code::POSITION | code::STALE));
         if failure.is_outage() || may_be_own {
             is_ambiguous = true;
@@ -231,17 +257,17 @@ pub(super) async fn append(
                 shared.claims.advance(session, fence, end, last);
                 return Ok(end);
             }
-        } else if !failure.is_collision() {
+        } else if !failure.is_rolled_back() {
             // An earlier attempt may still be on its way, and be stored.
             if is_ambiguous {
                 return Err(outcome::unknown(session, failure));
             }
             let used = prepared.entry.as_ref().and_then(|entry| entry.key_used(&failure));
             return Err(used.map_or_else(|| refusal(&place, failure), Failure::from));
+        } else if let full @ StoreError::Full { .. } = StoreError::from(failure) {
+            late = full;
         }
         if !attempts.wait().await {
-            let reason = "the server did not accept the batch in time".to_owned();
-            let late = StoreError::Unavailable { reason, source: None };
             return Err(match is_ambiguous {
                 // An earlier attempt may still be on its way.
                 true => StoreError::OutcomeUnknown { session, source: late.into() }.into(),

@@ -2,7 +2,7 @@
 
 use backstitch_core::id::SessionId;
 use backstitch_core::journal::InboxId;
-use backstitch_core::ports::{SessionClaim, StoreError, TakeRequest, TakenSession};
+use backstitch_core::ports::{QueueState, SessionClaim, StoreError, TakeRequest, TakenSession};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -36,7 +36,7 @@ pub(super) async fn take(shared: &SharedStore, request: TakeRequest) -> Result<V
         };
         match failure.code() {
             Some(code::WORKER) => shared.lease.forget(worker),
-            _ if failure.is_collision() => {}
+            _ if failure.is_rolled_back() => {}
             _ => return Err(failure),
         }
         if !attempts.wait().await {
@@ -82,13 +82,16 @@ pub(super) async fn release(
             // A claim that is gone after an answer was lost was released by the statement without an answer, or is no longer this store's to release.
             Ok(is_released) if is_released || was_lost => {
                 shared.claims.remove(session, fence);
+                if released.state == QueueState::Failed {
+                    shared.claims.forget_reported(session);
+                }
                 return Ok(());
             }
             Ok(_) => {
                 shared.claims.remove(session, fence);
                 return Err(explain_fence(shared, session, fence).await);
             }
-            Err(failure) if failure.is_outage() || failure.is_collision() => {
+            Err(failure) if failure.is_outage() || failure.is_rolled_back() => {
                 was_lost |= failure.is_outage();
                 if !attempts.wait().await {
                     return Err(failure);

@@ -1,5 +1,7 @@
 //! What a server refuses has a type and a code, and no password.
 
+use std::time::Duration;
+
 use backstitch_core::code::ErrorCode;
 use backstitch_core::journal::{Batch, Position};
 use backstitch_core::ports::{ClaimMode, OpenError, Owner, Store, StoreError};
@@ -8,7 +10,8 @@ use backstitch_testkit::postgres::{self, schema_of};
 use backstitch_testkit::{block_on, sample};
 use tempfile::TempDir;
 
-use super::support::{Temporary, parsed};
+use super::support::{Temporary, options, parsed};
+use crate::sqlite::support::{Writer, notes};
 
 /// Opening fails with this code, and says nothing of the password.
 fn assert_refused(address: &str, code: ErrorCode) -> OpenError {
@@ -59,6 +62,30 @@ fn a_server_that_only_reads_is_read_only() {
     let refused =
         block_on(standby.claim(sample::session(1), Owner::new("x"), ClaimMode::IfFree)).unwrap_err();
     assert_eq!(refused.code(), ErrorCode::StoreReadOnly, "{refused:?}");
+}
+
+#[test]
+fn an_append_without_room_is_repeated_for_a_while() {
+    let Some(store) = Temporary::with(options().with_deadline(Duration::from_secs(3))) else { return };
+    let mut writer = Writer::create(&*store, sample::session(1));
+    store.sql("CREATE SEQUENCE {schema}.attempts");
+    let refuse = |condition: &str| {
+        store.sql(&format!(
+            "CREATE OR REPLACE FUNCTION {{schema}}.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                IF {condition} THEN RAISE EXCEPTION 'no room' USING ERRCODE = '53100'; END IF; RETURN NULL;
+            END $$"
+        ));
+    };
+    // A sequence is not rolled back.
+    refuse("nextval('{schema}.attempts') < 3");
+    store.sql("CREATE TRIGGER refuse AFTER INSERT ON {schema}.records EXECUTE FUNCTION {schema}.refuse()");
+    writer.append(sample::notes(["one"])).expect("the third attempt finds room");
+    refuse("true");
+    let full = writer.append(sample::notes(["two"]));
+    assert!(matches!(&full, Err(StoreError::Full { .. })), "{full:?}");
+    refuse("false");
+    writer.append(sample::notes(["three"])).expect("nothing else is wrong");
+    assert_eq!(notes(&*store, sample::session(1)), ["one", "three"]);
 }
 
 #[test]
