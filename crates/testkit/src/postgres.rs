@@ -2,8 +2,9 @@
 //!
 //! The first test that needs a server starts it on sockets in a private directory, as another user where the tests run as root. All test processes share it, each
 //! with schemas of its own. A script stops it, and removes its files, some seconds after the last of them has ended. A test that stops and restarts its
-//! server has one of its own ([`private_server`]). A [`Proxy`] before a server loses answers, connections and time.
+//! server, or fills its disk, has one of its own ([`private_server`]). A [`Proxy`] before a server loses answers, connections and time.
 
+mod disk;
 mod faults;
 mod proxy;
 
@@ -67,6 +68,8 @@ pub struct TestServer {
     is_private: bool,
     /// Variables with which it is started again.
     variables: std::sync::Mutex<Vec<(&'static str, String)>>,
+    /// The disk of its tables, if that is a small one.
+    disk: Option<disk::SmallDisk>,
     _users: File,
 }
 
@@ -145,6 +148,7 @@ fn running_in(directory: PathBuf, others: Option<PathBuf>, is_private: bool) -> 
         has_pooler,
         is_private,
         variables: std::sync::Mutex::default(),
+        disk: None,
         _users: users,
     })
 }

@@ -43,6 +43,7 @@ impl TestServer {
                 return;
             }
             self.control(&self.directory.join("data"), &["-w", "-t", "60", "-l", &log, "start"]);
+            std::thread::sleep(Duration::from_millis(100));
         }
         panic!("the server does not start again: {}", fs::read_to_string(log).unwrap_or_default());
     }
@@ -84,7 +85,11 @@ impl TestServer {
         if let Some((uid, gid)) = self.owner {
             let _ = std::os::unix::fs::chown(&place, Some(uid), Some(gid));
         }
-        let copied = command(&self.programs.join("pg_basebackup"), self.owner)
+        let mut copy = command(&self.programs.join("pg_basebackup"), self.owner);
+        if let Some(disk) = &self.disk {
+            copy.arg("-T").arg(format!("{}={}", disk.tables().display(), place.join("tables").display()));
+        }
+        let copied = copy
             .args([
                 "-R",
                 "-c",
@@ -148,8 +153,17 @@ impl TestServer {
     }
 
     fn control(&self, data: &Path, arguments: &[&str]) {
-        let _ =
-            command(&self.programs.join("pg_ctl"), self.owner).arg("-D").arg(data).args(arguments).status();
+        let program = self.programs.join("pg_ctl");
+        let variables = self.variables.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut control = match (&self.disk, self.owner) {
+            (Some(disk), Some(owner)) => disk.command(&program, owner, &variables),
+            _ => {
+                let mut control = command(&program, self.owner);
+                control.envs(variables);
+                control
+            }
+        };
+        let _ = control.arg("-D").arg(data).args(arguments).status();
     }
 }
 
