@@ -6,11 +6,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use backstitch_core::rng::Rng;
-use backstitch_testkit::postgres::StopMode;
+use backstitch_testkit::postgres::{StopMode, TestServer};
 use rustix::process::Signal;
 
 use super::fleet::{Fleet, HALTS};
-use super::place::{LEASE, POOLED, Place, WORKERS};
+use super::place::{LEASE, POOLED, Place, TEST, WORKERS};
 use super::say;
 
 /// Where libfaketime is installed.
@@ -25,6 +25,8 @@ const FAKETIME: [&str; 3] = [
 pub(crate) enum Fault {
     /// A worker is killed, and another one started.
     Kill,
+    /// All workers are replaced, one after the other, and the store is migrated in between.
+    RollingUpgrade,
     /// A worker is stopped for a time.
     Stop { tenths: u32 },
     /// The same at a point before an effect outside.
@@ -35,6 +37,8 @@ pub(crate) enum Fault {
     Restart(StopMode),
     /// There is no server for two leases.
     Away,
+    /// The disk of the tables is full for two leases.
+    FillDisk,
     /// The pooler is killed.
     KillPooler,
     /// Others use all connections of the pooler.
@@ -55,7 +59,7 @@ impl Fault {
     /// All faults of a store, each once, in a random order.
     pub(crate) fn plan(place: &Place, rng: &mut Rng, is_long: bool) -> Vec<Self> {
         let long = |tenths| Self::Stop { tenths };
-        let mut plan = vec![Self::Kill, Self::Kill, long(30), Self::Block];
+        let mut plan = vec![Self::Kill, Self::Kill, Self::RollingUpgrade, long(30), Self::Block];
         let either = usize::try_from(rng.below(2)).unwrap();
         let hours = if rng.below(2) == 0 { 1 } else { -1 };
         match is_long {
@@ -68,12 +72,14 @@ impl Fault {
         if place.server.is_some() {
             plan.extend([Self::Restart(StopMode::Fast), Self::Restart(StopMode::Immediate), Self::Away]);
             plan.extend([Self::Cut, Self::Delay, Self::HalfOpen, Self::LoseAnswers]);
-            plan.extend([Self::KillPooler, Self::OccupyPooler, Self::Skew { hours }]);
+            plan.extend([Self::KillPooler, Self::OccupyPooler, Self::FillDisk, Self::Skew { hours }]);
         } else {
             plan.extend([Self::Kill; 5]);
         }
         let has_pooler = place.server.as_ref().is_some_and(|server| server.pooler_socket().is_some());
         plan.retain(|fault| has_pooler || !matches!(fault, Self::KillPooler | Self::OccupyPooler));
+        let has_disk = place.server.as_ref().is_some_and(TestServer::has_small_disk);
+        plan.retain(|fault| has_disk || *fault != Self::FillDisk);
         let has_skew = place.server.is_some() && clock(1).is_some();
         plan.retain(|fault| has_skew || !matches!(fault, Self::Skew { .. }));
         rng.shuffle(&mut plan);
@@ -117,13 +123,19 @@ impl<'a> Faults<'a> {
 
     /// Whether a fault lasts.
     pub(crate) fn are_active(&mut self) -> bool {
-        self.active.retain(|(_, ending)| !ending.is_finished());
+        for (_, ended) in self.active.extract_if(.., |(_, ending)| ending.is_finished()) {
+            ended.join().expect("a fault ends as it should");
+        }
         !self.active.is_empty()
     }
 
     /// The number of faults, by their names.
     pub(crate) fn summary(&self) -> String {
-        let all: Vec<String> = self.count.iter().map(|(name, count)| format!("{count} {name}")).collect();
+        let mut all: Vec<String> = self.count.iter().map(|(name, count)| format!("{count} {name}")).collect();
+        if let Some(server) = &self.place.server {
+            let log = std::fs::read_to_string(server.directory.join("log")).unwrap_or_default();
+            all.push(format!("{} statements without room", log.matches("No space left on device").count()));
+        }
         all.join(", ")
     }
 
@@ -157,6 +169,16 @@ impl<'a> Faults<'a> {
         let file = move |name: &str| place.path(format!("{name}.{worker}"));
         match fault {
             Fault::Kill => fleet.replace(worker, &[]),
+            Fault::RollingUpgrade => {
+                // New workers on one file open it themselves.
+                let store = place.server.is_some().then(|| place.of_test());
+                self.end_after(TEST, Duration::ZERO, move || {
+                    for worker in 0..WORKERS {
+                        fleet.upgrade(worker);
+                        store.iter().for_each(Place::migrate);
+                    }
+                });
+            }
             Fault::Stop { tenths } => {
                 fleet.send(worker, Signal::STOP);
                 self.end_after(worker, LEASE * tenths / 10, move || fleet.send(worker, Signal::CONT));
@@ -187,7 +209,7 @@ impl<'a> Faults<'a> {
                 }
                 self.end_after(worker, LEASE * 3 / 2, move || proxy.resume());
             }
-            Fault::Restart(_) | Fault::Away | Fault::KillPooler | Fault::OccupyPooler => {
+            Fault::Restart(_) | Fault::Away | Fault::FillDisk | Fault::KillPooler | Fault::OccupyPooler => {
                 self.begin_of_server(fault)
             }
         }
@@ -200,6 +222,10 @@ impl<'a> Faults<'a> {
             Fault::Restart(mode) => {
                 server.stop(mode);
                 server.start_again();
+            }
+            Fault::FillDisk => {
+                let ballast = server.fill_disk().expect("plans fill no disk without one");
+                self.end_after(TEST, LEASE * 2, move || drop(std::fs::remove_file(ballast)));
             }
             Fault::KillPooler => {
                 server.kill_pooler();
@@ -219,6 +245,8 @@ impl<'a> Faults<'a> {
                     (0..WORKERS).map(|worker| self.fleet.pid(worker).to_string()).collect()
                 };
                 let before = pids().join(", ");
+                // Workers that are upgraded leave by themselves.
+                let is_upgrading = self.active.iter().any(|(busy, _)| *busy == TEST);
                 let half = LEASE.as_secs_f64() / 2.0;
                 let living = server.sql(&format!(
                     "SELECT id, pid FROM chaos.workers WHERE pid IN ({before}) AND lease_until > now() + interval '{half} s'"
@@ -238,7 +266,7 @@ impl<'a> Faults<'a> {
                 let same = rows.filter(|(_, pid)| after.iter().any(|known| known == pid));
                 let lost: Vec<&str> = same.map(|(id, _)| id).filter(|id| !found.contains(*id)).collect();
                 assert!(
-                    is_early == "f" || lost.is_empty(),
+                    is_early == "f" || is_upgrading || lost.is_empty(),
                     "workers were taken for dead: {lost:?} of {living}"
                 );
             }
@@ -259,13 +287,9 @@ impl<'a> Faults<'a> {
 
     /// Kills the server, and lets its standby take its place.
     pub(crate) fn fail_over(&mut self) {
-        if let Some(server) = &self.place.server {
+        if self.place.server.is_some() {
             *self.count.entry("failover".to_owned()).or_default() += 1;
-            let socket = server.fail_over();
-            for proxy in &self.place.proxies {
-                proxy.lead_to(&socket);
-                proxy.cut();
-            }
+            self.place.fail_over();
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Write as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -10,6 +11,7 @@ use std::time::Duration;
 use backstitch_core::crash::at_every_point;
 use backstitch_runtime::{Backoff, Worker, WorkerOptions};
 use rustix::process::{Pid, Signal, getpid, kill_process};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::agents;
@@ -35,10 +37,10 @@ struct FleetPlace {
 }
 
 impl Fleet {
-    pub(crate) fn start(place: &Place) -> Self {
+    pub(crate) fn start(place: &Place, workers: usize) -> Self {
         let addresses = (0..WORKERS).map(|worker| place.address(worker).to_owned()).collect();
         let place = Arc::new(FleetPlace { root: place.root.clone(), addresses });
-        let workers = (0..WORKERS).map(|worker| Mutex::new(place.spawn(worker, &[]))).collect();
+        let workers = (0..workers).map(|worker| Mutex::new(place.spawn(worker, &[]))).collect();
         Self { place, workers: Arc::new(workers) }
     }
 
@@ -53,6 +55,31 @@ impl Fleet {
         child.kill().unwrap();
         child.wait().unwrap();
         *child = self.place.spawn(worker, variables);
+    }
+
+    /// Lets a worker finish what it drives, and starts another one in its place, unless another fault does.
+    pub(crate) fn upgrade(&self, worker: usize) {
+        let old = {
+            let child = self.workers[worker].lock().unwrap();
+            kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+            child.id()
+        };
+        loop {
+            // The lock is free in between: the worker may have to be continued first.
+            let mut child = self.workers[worker].lock().unwrap();
+            if child.id() != old {
+                return;
+            }
+            if let Some(status) = child.try_wait().unwrap() {
+                // A process that has not begun yet just ends.
+                let is_drained = status.success() || status.signal() == Some(Signal::TERM.as_raw());
+                assert!(is_drained, "worker {worker}: {status}");
+                *child = self.place.spawn(worker, &[]);
+                return;
+            }
+            drop(child);
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     pub(crate) fn send(&self, worker: usize, signal: Signal) {
@@ -127,10 +154,10 @@ fn works() {
     tasks.block_on(async move {
         let stop = CancellationToken::new();
         let stopping = stop.clone();
+        let mut terminated = signal(SignalKind::terminate()).unwrap();
         tokio::spawn(async move {
-            while !is_over() {
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
+            let pause = Duration::from_millis(50);
+            while !is_over() && tokio::time::timeout(pause, terminated.recv()).await.is_err() {}
             stopping.cancel();
         });
         worker.run(stop).await.unwrap();

@@ -4,7 +4,7 @@
 //! and a time ([`agents`]); a receiver notes what happens outside ([`outside`]). A seed orders the faults ([`faults`]). The test is
 //! the person who approves, and who decides about effects that may have happened ([`people`]). At the end every session has the
 //! right answer and the right files, no effect happened twice without a decision, nothing that was acknowledged is missing, and
-//! the store is sound ([`checks`]).
+//! the store is sound ([`checks`]). A standby that lags is another matter: then records are lost ([`lagging`]).
 //!
 //! `BACKSTITCH_CHAOS_SEED=N` repeats the order of the faults. `BACKSTITCH_CHAOS_SESSIONS=N` runs N sessions, with more faults, in
 //! place of a short run.
@@ -13,6 +13,7 @@ mod agents;
 mod checks;
 mod faults;
 mod fleet;
+mod lagging;
 mod outside;
 mod people;
 mod place;
@@ -27,10 +28,12 @@ use agents::Kind;
 use faults::{Fault, Faults};
 use fleet::Fleet;
 use people::People;
-use place::{Backend, Place};
+use place::{Backend, Place, WORKERS};
 
 /// Sessions that are started before each fault.
 const SESSIONS_PER_FAULT: usize = 3;
+/// Room on the disk of the tables, without sessions and for each.
+const ROOM: (usize, usize) = (192 << 20, 1 << 20);
 /// Sessions that are left when a long run gets a standby.
 const SESSIONS_OF_STANDBY: usize = 24;
 /// Time between two faults, at least.
@@ -81,11 +84,12 @@ fn run(backend: Backend) {
     let long = number_in("BACKSTITCH_CHAOS_SESSIONS").map(|count| usize::try_from(count).unwrap());
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let seed = number_in("BACKSTITCH_CHAOS_SEED").unwrap_or(u64::from(now.subsec_nanos()));
-    let Some(place) = Place::new(backend) else { return };
+    let room = ROOM.0 + ROOM.1 * long.unwrap_or_default();
+    let Some(place) = Place::new(backend, Some(room as u64)) else { return };
     let opened = place.open(place::TEST).expect("a new store can be opened");
     let tasks = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let runtime = opened.runtime(&place, place::TEST);
-    let fleet = Fleet::start(&place);
+    let fleet = Fleet::start(&place, WORKERS);
     let _repeat = Repeat(seed, fleet.clone());
     let mut rng = Seed::new(seed).rng();
     let mut plan = Fault::plan(&place, &mut rng, long.is_some());

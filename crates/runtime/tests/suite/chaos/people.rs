@@ -1,6 +1,6 @@
 //! The people that sessions wait for, who are the test itself.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -16,8 +16,12 @@ use super::agents::{Kind, SIGNAL};
 use super::outside::{self, RESULT};
 use super::place::Place;
 
-/// Time after which a session that nobody takes was forgotten.
+/// Time after which a session that nobody takes was forgotten, if it is alone.
 const FORGOTTEN: Duration = Duration::from_secs(30);
+/// Time that each session before it may take.
+const PER_SESSION: Duration = Duration::from_millis(250);
+/// A part of the reason of sessions whose records the server has lost.
+const LOST: &str = "has lost records";
 
 pub(crate) struct People {
     runtime: Runtime,
@@ -27,17 +31,24 @@ pub(crate) struct People {
     /// Calls that were decided to have happened.
     pub(crate) happened: usize,
     pub(crate) approved: usize,
+    /// Sessions that stopped because the server has lost their records, if that may be.
+    pub(crate) lost: Option<HashSet<SessionId>>,
     /// Sessions that are ready, the times from which they are, and when that was seen first.
     ready: HashMap<SessionId, (Option<Timestamp>, Instant)>,
 }
 
 impl People {
     pub(crate) fn new(runtime: Runtime, place: &Place) -> Self {
-        let root = place.root.clone();
-        Self { runtime, root, retries: BTreeMap::new(), happened: 0, approved: 0, ready: HashMap::new() }
+        let (root, retries, ready) = (place.root.clone(), BTreeMap::new(), HashMap::new());
+        Self { runtime, root, retries, happened: 0, approved: 0, lost: None, ready }
     }
 
-    async fn list_queue(&self) -> Result<Vec<QueuedSession>, RuntimeError> {
+    /// Whether the server has lost records of a session.
+    pub(crate) fn is_lost(&self, session: SessionId) -> bool {
+        self.lost.as_ref().is_some_and(|lost| lost.contains(&session))
+    }
+
+    pub(crate) async fn list_queue(&self) -> Result<Vec<QueuedSession>, RuntimeError> {
         let query = QueueQuery { limit: 10_000, ..QueueQuery::default() };
         Ok(self.runtime.queue()?.queued(query).await?.sessions)
     }
@@ -55,11 +66,17 @@ impl People {
         for one in &queued {
             let session = one.session;
             match one.state {
-                QueueState::Failed => panic!("{session} was given up: {:?}", one.reason),
+                QueueState::Failed => match &mut self.lost {
+                    Some(lost) if one.reason.as_ref().is_some_and(|reason| reason.contains(LOST)) => {
+                        lost.insert(session);
+                    }
+                    _ => panic!("{session} was given up: {:?}", one.reason),
+                },
                 QueueState::Ready if !has_faults => {
                     let (_, since) =
                         self.ready.entry(session).or_insert_with(|| (one.entry.due, Instant::now()));
-                    assert!(since.elapsed() < FORGOTTEN, "nobody takes {session}: {one:?}");
+                    let patience = FORGOTTEN + PER_SESSION * u32::try_from(queued.len()).unwrap();
+                    assert!(since.elapsed() < patience, "nobody takes {session}: {one:?}");
                 }
                 QueueState::Waiting if one.entry.due.is_none() => {
                     // The server may just be away.
@@ -68,7 +85,7 @@ impl People {
                 _ => {}
             }
         }
-        Some(queued.len())
+        Some(queued.iter().filter(|one| one.state != QueueState::Failed).count())
     }
 
     async fn help(&mut self, one: &QueuedSession) -> Result<(), RuntimeError> {

@@ -44,8 +44,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// A new place. `None`, loudly, without a server.
-    pub(crate) fn new(backend: Backend) -> Option<Self> {
+    /// A new place, with the tables of a server on a disk of so many bytes. `None`, loudly, without a server.
+    pub(crate) fn new(backend: Backend, disk: Option<u64>) -> Option<Self> {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().canonicalize().unwrap();
         for name in ["files", "outside", "store"] {
@@ -60,7 +60,10 @@ impl Place {
             }
             Backend::Postgres => {
                 let own = tempfile::tempdir().unwrap();
-                let started = postgres::private_server(own.path())?;
+                let mut started = postgres::private_server(own.path())?;
+                if let Some(bytes) = disk {
+                    started.use_small_disk(bytes);
+                }
                 for process in 0..=WORKERS {
                     let sockets = root.join(process.to_string());
                     std::fs::create_dir(&sockets).unwrap();
@@ -83,12 +86,36 @@ impl Place {
         Self { root, addresses, proxies: Vec::new(), server: None, _directories: Vec::new() }
     }
 
+    /// The place of the test for a thread of its own.
+    pub(crate) fn of_test(&self) -> Self {
+        Self::existing(self.root.clone(), TEST, self.address(TEST).to_owned())
+    }
+
+    /// Migrates the store, as a new version does that opens it. The server may just be away.
+    pub(crate) fn migrate(&self) {
+        let is_migrated = (0..100).any(|_| {
+            std::thread::sleep(Duration::from_millis(100));
+            self.open(TEST).is_ok()
+        });
+        assert!(is_migrated, "the store cannot be migrated while workers run");
+    }
+
     pub(crate) fn address(&self, process: usize) -> &str {
         &self.addresses[process]
     }
 
     pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         self.root.join(name)
+    }
+
+    /// Kills the server, and lets its standby take its place.
+    pub(crate) fn fail_over(&self) {
+        let Some(server) = &self.server else { return };
+        let socket = server.fail_over();
+        for proxy in &self.proxies {
+            proxy.lead_to(&socket);
+            proxy.cut();
+        }
     }
 
     /// Opens the store as a process.
