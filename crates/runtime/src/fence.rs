@@ -6,6 +6,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use backstitch_core::ports::BoxFuture;
 use tokio::task::JoinError;
 
 /// Runs code of a user. A panic becomes its message.
@@ -21,7 +22,9 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    match tokio::spawn(async move { work().await }).await {
+    // On the heap: a task is compiled again for each kind of future.
+    let task: BoxFuture<'static, F::Output> = Box::pin(async move { work().await });
+    match tokio::spawn(task).await {
         Ok(done) => Ok(done),
         Err(join) if join.is_panic() => Err(panic_message(join.into_panic())),
         Err(join) => Err(join.to_string()),

@@ -7,12 +7,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use backstitch::code::ErrorCode;
+use backstitch::ports::BoxFuture;
 use http::StatusCode;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 use crate::problem::Problem;
-use backstitch::code::ErrorCode;
 
 /// Places for work.
 #[derive(Clone)]
@@ -37,6 +38,8 @@ impl Work {
             return Err(Problem::busy(StatusCode::SERVICE_UNAVAILABLE, detail));
         };
         let handle = Handle::current();
+        // On the heap: a task is compiled again for each kind of future.
+        let work: BoxFuture<'static, Result<T, Problem>> = Box::pin(work);
         let task = tokio::task::spawn_blocking(move || {
             let _place = place;
             handle.block_on(work)

@@ -222,6 +222,7 @@ fn create_once(made: &OnceLock<PrivateDirectory>) -> std::io::Result<PathBuf> {
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, BoxError> + Send + 'static,
 ) -> Result<T, BoxError> {
+    let work: Box<dyn FnOnce() -> Result<T, BoxError> + Send> = Box::new(work);
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(error.into()))
 }
 

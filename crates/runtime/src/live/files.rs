@@ -356,6 +356,8 @@ pub(crate) fn changes_between(
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, WorkspaceError> + Send + 'static,
 ) -> Result<T> {
+    // On the heap: a task is compiled again for each kind of work.
+    let work: Box<dyn FnOnce() -> Result<T, WorkspaceError> + Send> = Box::new(work);
     let done = joined(tokio::task::spawn_blocking(work).await).ok_or(RuntimeError::ShuttingDown)?;
     done.map_err(RuntimeError::Workspace)
 }

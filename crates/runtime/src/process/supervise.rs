@@ -107,5 +107,6 @@ where
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ProcessError> + Send + 'static,
 ) -> Result<T, ProcessError> {
+    let work: Box<dyn FnOnce() -> Result<T, ProcessError> + Send> = Box::new(work);
     joined(tokio::task::spawn_blocking(work).await).unwrap_or(Err(ProcessError::Ended))
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backstitch_core::id::SessionId;
-use backstitch_core::ports::Store;
+use backstitch_core::ports::{BoxFuture, Store};
 use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -29,7 +29,9 @@ impl Runtime {
         operation: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
         let handle = async_runtime()?;
-        let (tasks, operation) = (handle.clone(), operation.in_current_span());
+        // On the heap: a task is compiled again for each kind of future.
+        let operation: BoxFuture<'static, Result<T>> = Box::pin(operation.in_current_span());
+        let tasks = handle.clone();
         // Reading and folding a long journal would keep an async thread from its other tasks.
         let task = self.registry.tasks.spawn_blocking_on(move || tasks.block_on(operation), &handle);
         ended(task.await)
@@ -48,7 +50,11 @@ impl Runtime {
         match Handle::try_current() {
             Ok(handle) => {
                 let tasks = handle.clone();
-                ended(handle.spawn_blocking(move || tasks.block_on(read(store))).await)
+                let work: Box<dyn FnOnce() -> Result<T> + Send> = Box::new(move || {
+                    let reading: BoxFuture<'_, Result<T>> = Box::pin(read(store));
+                    tasks.block_on(reading)
+                });
+                ended(handle.spawn_blocking(work).await)
             }
             Err(_) => read(store).await,
         }
@@ -67,7 +73,8 @@ impl Runtime {
             let _ = give.send(opened.map(UnclaimedSession::new));
         };
         // A long journal is read and folded away from the async threads.
-        let (tasks, opening) = (handle.clone(), opening.in_current_span());
+        let opening: BoxFuture<'static, ()> = Box::pin(opening.in_current_span());
+        let tasks = handle.clone();
         self.registry.tasks.spawn_blocking_on(move || tasks.block_on(opening), &handle);
         opened.await.unwrap_or(Err(RuntimeError::ShuttingDown)).map(UnclaimedSession::into_session)
     }

@@ -117,8 +117,9 @@ impl PostgresStore {
         F: Future<Output = Result<T, Failure>> + Send + 'static,
     {
         Box::pin(async move {
-            let task = self.handle.spawn(work(Arc::clone(&self.shared)));
-            match task.await {
+            // On the heap: a task is compiled again for each kind of future.
+            let work: BoxFuture<'static, Result<T, Failure>> = Box::pin(work(Arc::clone(&self.shared)));
+            match self.handle.spawn(work).await {
                 Ok(done) => done.map_err(StoreError::from),
                 Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
                 Err(_) => {
@@ -160,9 +161,10 @@ impl PostgresStore {
         F: Future<Output = Result<T, Failure>> + Send + 'static,
     {
         let (done, answer) = mpsc::sync_channel(1);
-        self.handle.spawn(async move {
+        let task: BoxFuture<'static, ()> = Box::pin(async move {
             let _ = done.send(work.await);
         });
+        self.handle.spawn(task);
         let reason =
             || StoreError::Unavailable { reason: "the store is being closed".to_owned(), source: None };
         Ok(answer.recv().map_err(|_| reason())??)

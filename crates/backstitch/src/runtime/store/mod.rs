@@ -29,6 +29,7 @@ use crate::RuntimeError;
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, RuntimeError> + Send + 'static,
 ) -> Result<T, RuntimeError> {
+    let work: Box<dyn FnOnce() -> Result<T, RuntimeError> + Send> = Box::new(work);
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| match error.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
         Err(_) => Err(RuntimeError::ShuttingDown),
