@@ -77,9 +77,8 @@ impl Scan<'_> {
             return;
         }
         let (stored, lists) = (&self.stored, &self.lists);
-        let has = |id: ObjectId| {
-            stored.contains(&id) && lists.get(&id).is_none_or(|list| stored.contains(list))
-        };
+        let has =
+            |id: ObjectId| stored.contains(&id) && lists.get(&id).is_none_or(|list| stored.contains(list));
         self.confirmed += node.note_stored(&has);
     }
 
