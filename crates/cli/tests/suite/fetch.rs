@@ -136,7 +136,8 @@ fn always_is_about_one_host() {
     terminal.wait_for_times("allow it?", 3);
     assert_eq!((first.count(), second.count()), (2, 0));
     terminal.send("n\r");
-    terminal.wait_for("reason");
+    // The help has the word too.
+    terminal.wait_for("reason, for the model");
     terminal.send("\r");
     let (code, text) = terminal.finish();
     assert_eq!(code, Some(0), "{text}");
