@@ -112,39 +112,37 @@ impl Runtime {
 
     /// Fills in the files and resources of the agent where the options have none. If the session is taken over and
     /// itself holds its directory, waits until its former driver has released it. Also returns the move of the files to a new checkout.
-    fn options<'a>(
-        &'a self,
-        agent: &'a Agent,
+    async fn options(
+        &self,
+        agent: &Agent,
         session: SessionId,
         mut options: SessionOptions,
-    ) -> BoxFuture<'a, Result<(SessionOptions, Option<MovedFiles>)>> {
-        Box::pin(async move {
-            let mut moved = None;
-            if options.workspace.is_none() {
-                let checkout = match &options.claim {
-                    Some(claim) => self.checkout_of(agent, claim).await?,
-                    None => None,
-                };
-                let opened = match checkout {
-                    Some(opened) => Ok(Some(opened)),
-                    None => match self.workspace_of(agent, session).await {
-                        Err(error) if options.take_over && holder(&error, session).is_some() => {
-                            self.await_release(agent, session).await
-                        }
-                        opened => opened,
-                    },
-                };
-                if let Some(opened) = opened? {
-                    options.workspace = Some(opened.workspace);
-                    options.isolation = opened.isolation;
-                    moved = opened.moved;
-                }
+    ) -> Result<(SessionOptions, Option<MovedFiles>)> {
+        let mut moved = None;
+        if options.workspace.is_none() {
+            let checkout = match &options.claim {
+                Some(claim) => self.checkout_of(agent, claim).await?,
+                None => None,
+            };
+            let opened = match checkout {
+                Some(opened) => Ok(Some(opened)),
+                None => match self.workspace_of(agent, session).await {
+                    Err(error) if options.take_over && holder(&error, session).is_some() => {
+                        self.await_release(agent, session).await
+                    }
+                    opened => opened,
+                },
+            };
+            if let Some(opened) = opened? {
+                options.workspace = Some(opened.workspace);
+                options.isolation = opened.isolation;
+                moved = opened.moved;
             }
-            if let Some(resources) = &agent.resources {
-                options.resources = resources();
-            }
-            Ok((options, moved))
-        })
+        }
+        if let Some(resources) = &agent.resources {
+            options.resources = resources();
+        }
+        Ok((options, moved))
     }
 
     /// Opens the workspace of an agent for a session, if it has one.
@@ -251,58 +249,56 @@ impl Runtime {
 
     /// Opens the session of a run. Also returns the position at which its events start, and the copy that was made for a
     /// new session.
-    fn target<'a>(
-        &'a self,
-        agent: &'a Agent,
-        evaluator: &'a Evaluator,
+    async fn target(
+        &self,
+        agent: &Agent,
+        evaluator: &Evaluator,
         target: Target,
-    ) -> BoxFuture<'a, Result<(Arc<LiveSession>, Position, Option<PathBuf>)>> {
-        Box::pin(async move {
-            match target {
-                Target::New(mut options) => {
-                    let id = options.id.map_or_else(|| self.new_id(), Ok)?;
-                    options.id = Some(id);
-                    // A new session has no former driver. That of an existing one with this id is left alone.
-                    options.take_over = false;
-                    let (options, _) = self.options(agent, id, options).await?;
-                    let copy = new_copy(&options);
-                    match evaluator.create_session(self, options).await {
-                        Ok(session) => Ok((session, Position::START, copy)),
-                        Err(error) => {
-                            self.remove_copy(id, copy).await;
-                            Err(error)
-                        }
+    ) -> Result<(Arc<LiveSession>, Position, Option<PathBuf>)> {
+        match target {
+            Target::New(mut options) => {
+                let id = options.id.map_or_else(|| self.new_id(), Ok)?;
+                options.id = Some(id);
+                // A new session has no former driver. That of an existing one with this id is left alone.
+                options.take_over = false;
+                let (options, _) = self.options(agent, id, options).await?;
+                let copy = new_copy(&options);
+                match evaluator.create_session(self, options).await {
+                    Ok(session) => Ok((session, Position::START, copy)),
+                    Err(error) => {
+                        self.remove_copy(id, copy).await;
+                        Err(error)
                     }
-                }
-                Target::Known(session, options) => {
-                    // The directory is opened before the session is claimed. If it is in use because a process holds the
-                    // session, that is the reason of the failure.
-                    let (takes_over, is_lent) = (options.take_over, options.claim.is_some());
-                    let (mut options, moved) = match self.options(agent, session, options).await {
-                        Err(error) if !takes_over => return Err(self.explain_held(session, error).await),
-                        options => options?,
-                    };
-                    let isolation = options.isolation.take();
-                    let session = evaluator.open_session(self, session, options).await?;
-                    if let Some(isolation) = isolation {
-                        let recorded = match boxed(|| session.reconcile_files()).await {
-                            Ok(()) => boxed(|| session.record_isolation(isolation)).await,
-                            Err(error) => Err(error),
-                        };
-                        session.clone().or_release(recorded).await?;
-                    }
-                    if let Some(moved) = moved {
-                        let recorded = boxed(|| session.record_move(moved)).await;
-                        session.clone().or_release(recorded).await?;
-                    }
-                    if !is_lent {
-                        let released = boxed(|| self.give_to_workers(session.id())).await;
-                        session.clone().or_release(released).await?;
-                    }
-                    let head = session.view().await.head();
-                    Ok((session, head, None))
                 }
             }
-        })
+            Target::Known(session, options) => {
+                // The directory is opened before the session is claimed. If it is in use because a process holds the
+                // session, that is the reason of the failure.
+                let (takes_over, is_lent) = (options.take_over, options.claim.is_some());
+                let (mut options, moved) = match self.options(agent, session, options).await {
+                    Err(error) if !takes_over => return Err(self.explain_held(session, error).await),
+                    options => options?,
+                };
+                let isolation = options.isolation.take();
+                let session = evaluator.open_session(self, session, options).await?;
+                if let Some(isolation) = isolation {
+                    let recorded = match boxed(|| session.reconcile_files()).await {
+                        Ok(()) => boxed(|| session.record_isolation(isolation)).await,
+                        Err(error) => Err(error),
+                    };
+                    session.clone().or_release(recorded).await?;
+                }
+                if let Some(moved) = moved {
+                    let recorded = boxed(|| session.record_move(moved)).await;
+                    session.clone().or_release(recorded).await?;
+                }
+                if !is_lent {
+                    let released = boxed(|| self.give_to_workers(session.id())).await;
+                    session.clone().or_release(released).await?;
+                }
+                let head = session.view().await.head();
+                Ok((session, head, None))
+            }
+        }
     }
 }
