@@ -20,7 +20,7 @@ const CALM: u32 = 6;
 
 /// What a worker knows besides the queue.
 #[derive(Default)]
-pub(super) struct Surroundings {
+pub(super) struct WorkerContext {
     /// The agents whose sessions it takes. Those that had sessions before may have some at any time.
     pub(super) names: BTreeSet<String>,
     looked: Option<Instant>,
@@ -30,7 +30,7 @@ pub(super) struct Surroundings {
     next: Option<Timestamp>,
 }
 
-impl Surroundings {
+impl WorkerContext {
     pub(super) fn note_hint(&mut self) {
         self.is_hinted = true;
     }
@@ -38,7 +38,7 @@ impl Surroundings {
 
 impl Worker {
     /// Whether it is time to look around.
-    pub(super) fn is_time_to_look(&self, queue: &dyn Queue, known: &Surroundings) -> bool {
+    pub(super) fn is_time_to_look(&self, queue: &dyn Queue, known: &WorkerContext) -> bool {
         let Some(looked) = known.looked else { return true };
         let is_due = known.next.is_some_and(|next| next <= self.runtime.clock().now());
         let calm = if queue.has_hints() && !known.is_hinted { CALM } else { 1 };
@@ -47,7 +47,7 @@ impl Worker {
     }
 
     /// Whether a hint for which there was nothing to take may be about an agent that had no sessions before.
-    pub(super) fn may_have_new_agent(&self, known: &Surroundings) -> bool {
+    pub(super) fn may_have_new_agent(&self, known: &WorkerContext) -> bool {
         let is_open = self.runtime.agents().is_some_and(|agents| agents.names().is_none());
         is_open && known.is_hinted && known.looked.is_none_or(|at| at.elapsed() >= self.options.poll)
     }
@@ -56,7 +56,7 @@ impl Worker {
     pub(super) async fn look_around(
         &self,
         queue: &dyn Queue,
-        known: &mut Surroundings,
+        known: &mut WorkerContext,
     ) -> Result<bool, StoreError> {
         (known.looked, known.is_hinted) = (Some(Instant::now()), false);
         let before = known.names.len();

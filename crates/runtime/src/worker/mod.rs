@@ -29,7 +29,7 @@ pub use enqueue::{EnqueueOptions, EnqueuedSession};
 pub use event::WorkerEvent;
 pub use schedule::{ScheduleList, ScheduleOptions, ScheduledSession};
 
-use look::Surroundings;
+use look::WorkerContext;
 
 use crate::agent::Backoff;
 use crate::entropy;
@@ -146,7 +146,7 @@ impl Worker {
             let queue = self.runtime.queue()?.clone();
             let mut running = JoinSet::new();
             let mut recovered = None::<Instant>;
-            let mut known = Surroundings::default();
+            let mut known = WorkerContext::default();
             while !stop.is_cancelled() && !self.runtime.registry.stop.is_cancelled() {
                 while running.try_join_next().is_some() {}
                 // A hint comes sooner, so the queue is read less often as long as there are some.
@@ -207,7 +207,7 @@ impl Worker {
     async fn take(
         &self,
         queue: &dyn Queue,
-        known: &Surroundings,
+        known: &WorkerContext,
         limit: usize,
     ) -> Result<Vec<TakenSession>, StoreError> {
         if limit == 0 || known.names.is_empty() {

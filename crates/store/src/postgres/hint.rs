@@ -41,7 +41,7 @@ pub(super) struct Hints {
     queued: Mutex<HashSet<SessionId>>,
     is_listening: AtomicBool,
     /// Whether the connection that listens has heard of a hint since it was opened.
-    is_heard: AtomicBool,
+    has_received: AtomicBool,
     received: Notify,
 }
 
@@ -61,8 +61,8 @@ impl Hints {
     }
 
     /// Whether hints of others arrive. Behind a pooler none does, though the connection listens.
-    pub(super) fn is_heard(&self) -> bool {
-        self.is_heard.load(Ordering::SeqCst)
+    pub(super) fn has_received(&self) -> bool {
+        self.has_received.load(Ordering::SeqCst)
     }
 
     /// Waits until the last hint is sent.
@@ -118,7 +118,7 @@ async fn keep_listening(shared: Arc<SharedStore>, address: PostgresAddress) {
     loop {
         let began = Instant::now();
         let _ = listen(&shared, &address).await;
-        shared.hints.is_heard.store(false, Ordering::SeqCst);
+        shared.hints.has_received.store(false, Ordering::SeqCst);
         pause = if began.elapsed() > longest { first } else { (pause * 2).min(longest) };
         sleep(pause).await;
     }
@@ -131,7 +131,7 @@ async fn listen(shared: &SharedStore, address: &PostgresAddress) -> Result<(), F
     let receive = async {
         while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
             if let AsyncMessage::Notification(_) = message? {
-                shared.hints.is_heard.store(true, Ordering::SeqCst);
+                shared.hints.has_received.store(true, Ordering::SeqCst);
                 shared.hints.received.notify_one();
             }
         }

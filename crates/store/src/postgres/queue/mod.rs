@@ -54,7 +54,7 @@ impl Queue for PostgresStore {
     }
 
     fn has_hints(&self) -> bool {
-        self.shared().hints.is_heard()
+        self.shared().hints.has_received()
     }
 
     fn release(&self, taken: TakenSession, rest: QueueRest) -> BoxFuture<'_, Result<(), StoreError>> {
