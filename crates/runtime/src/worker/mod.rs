@@ -149,8 +149,11 @@ impl Worker {
             let mut known = WorkerContext::default();
             while !stop.is_cancelled() && !self.runtime.registry.stop.is_cancelled() {
                 while running.try_join_next().is_some() {}
+                let mut pause = self.options.poll;
                 // A hint comes sooner, so the queue is read less often as long as there are some.
-                let mut pause = if queue.has_hints() { self.options.poll * 3 / 2 } else { self.options.poll };
+                if queue.has_hints() {
+                    pause = pause.saturating_mul(3) / 2;
+                }
                 let round = async {
                     if recovered.is_none_or(|at| at.elapsed() >= queue.recovery_interval()) {
                         recovered = Some(Instant::now());
@@ -185,7 +188,7 @@ impl Worker {
                     }
                     Err(error) => {
                         self.report(WorkerEvent::QueueFailed { error: error.to_string() });
-                        pause *= 5;
+                        pause = pause.saturating_mul(5);
                     }
                 }
                 tokio::select! {
