@@ -131,10 +131,12 @@ impl HeldClaims {
         ends.insert(session, KnownEnd { head, is_reported: false });
     }
 
-    /// Returns the end of a journal that was acknowledged to this process, if the journal of a claim ends before it.
-    pub(super) fn lost_end(&self, session: SessionId, held: &HeldClaim) -> Option<Position> {
-        let end = self.ends().get(&session).map(|end| end.head);
-        end.filter(|head| held.head > Position::START && *head > held.head)
+    /// Returns the end of a journal that was acknowledged to this process, and that of the journal of a claim, if the second comes before the first.
+    pub(super) fn lost_end(&self, session: SessionId, fence: FenceToken) -> Option<(Position, Position)> {
+        let known = self.ends().get(&session).map(|end| end.head)?;
+        // Read after the other: another append of the claim advances this one first.
+        let head = self.get(session, fence)?.head;
+        (head > Position::START && known > head).then_some((known, head))
     }
 
     /// Notes that a caller got the error that the end of a journal was lost.

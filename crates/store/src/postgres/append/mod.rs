@@ -212,8 +212,8 @@ async fn append_by_claim(
     sync: CommitSync,
 ) -> Result<Position, Failure> {
     // The server lost it between two claims of this process.
-    if let Some(acknowledged) = shared.claims.lost_end(session, &held) {
-        return Err(StoreError::HistoryLost { session, acknowledged, head: held.head }.into());
+    if let Some((acknowledged, head)) = shared.claims.lost_end(session, fence) {
+        return Err(StoreError::HistoryLost { session, acknowledged, head }.into());
     }
     let expected = prepared.expected;
     let held = match held.head == expected {
