@@ -115,7 +115,8 @@ fn long_output_goes_through_the_pager() {
 
 #[test]
 fn an_interrupt_is_for_the_pager() {
-    let pager = r#"sh -c "trap 'echo caught' INT; cat > /dev/null; echo ready; while ! read line < /dev/tty; do :; done; echo over $line""#;
+    // A shell runs a trap after a command, so one that interrupts it right before it reads would wait for a line.
+    let pager = r#"sh -c "trap 'caught=1; echo caught' INT; cat > /dev/null; echo ready; until [ $caught ]; do sleep 0.1; done; while ! read line < /dev/tty; do :; done; echo over $line""#;
     let stage = Stage::new().with_variable("PAGER", pager);
     let mut pty = Pty::start(&stage, &["explain"], 80, 24);
     pty.wait_for("ready");
