@@ -172,7 +172,59 @@ pub use backstitch_core::{
 
 #[doc(no_inline)]
 pub use backstitch_core::session::Slice;
-pub use backstitch_macros::{Slice, tool};
+
+/// Implements `Slice` for a type: its values can be the items of a slice of a session.
+///
+/// ```
+/// use backstitch::Slice;
+/// use serde::{Deserialize, Serialize};
+/// use serde_json::Value;
+///
+/// #[derive(Serialize, Deserialize, Slice)]
+/// #[slice(name = "acme.finding", version = 2, policy = "log", upcast = upcast_finding)]
+/// struct Finding {
+///     text: String,
+///     certain: bool,
+/// }
+///
+/// /// Version 1 did not know how certain a finding is.
+/// fn upcast_finding(_version: u32, mut item: Value) -> Result<Value, backstitch::session::UpcastError> {
+///     item["certain"] = false.into();
+///     Ok(item)
+/// }
+///
+/// assert_eq!(Finding::NAME, "acme.finding");
+/// ```
+pub use backstitch_macros::Slice;
+
+/// Creates a tool, which a model may call, from a function.
+///
+/// The function becomes one without arguments that returns the tool. Its name, doc comment, arguments and
+/// return type become the tool's name, description, parameters and result.
+///
+/// ```
+/// use backstitch::prelude::*;
+///
+/// /// Finds the rows of a seam whose notes hold a word.
+/// #[tool(effect = "pure", workspace = "none", timeout = "30s")]
+/// async fn find_rows(
+///     context: ToolContext,
+///     /// The word to look for.
+///     word: String,
+///     #[arg(description = "How many rows to give at most.", default = 10)]
+///     limit: usize,
+///     /// The first row to look at.
+///     from: Option<usize>,
+/// ) -> Result<Vec<String>, ToolError> {
+///     context.progress(format!("looking for {word}"), None);
+///     Ok((from.unwrap_or(0)..).take(limit).map(|row| format!("row {row}: {word}")).collect())
+/// }
+///
+/// let tool = find_rows();
+/// assert_eq!(tool.spec.description, "Finds the rows of a seam whose notes hold a word.");
+/// assert_eq!(tool.spec.parameters["required"], serde_json::json!(["word"]));
+/// ```
+pub use backstitch_macros::tool;
 
 pub use backstitch_filesystem as filesystem;
 pub use backstitch_lisp as lisp;
