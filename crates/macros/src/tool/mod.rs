@@ -147,16 +147,18 @@ fn trimmed(line: &str) -> &str {
 }
 
 #[cfg(test)]
+#[path = "../../tests/suite/names.rs"]
+mod names;
+
+#[cfg(test)]
 mod tests {
     use proc_macro2::Span;
 
     use super::*;
 
-    include!("../../tests/suite/names.rs");
-
     #[test]
     fn names_are_checked_by_the_rule_of_the_core() {
-        for (text, is_valid) in names() {
+        for (text, is_valid) in names::names() {
             let literal = LitStr::new(&text, Span::call_site());
             let ident = Ident::new("function", Span::call_site());
             assert_eq!(name(&ident, Some(&literal)).is_ok(), is_valid, "{text}");
