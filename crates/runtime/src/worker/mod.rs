@@ -37,6 +37,9 @@ use crate::error::{Result, RuntimeError};
 use crate::run::Rest;
 use crate::runtime::{Runtime, SessionOptions};
 
+/// The longest pause between two readings of the queue, before jitter.
+const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// Times after which a session is tried again whose directory or claim another process has.
 const BUSY: Backoff =
     Backoff { retries: u32::MAX, first: Duration::from_secs(2), longest: Duration::from_secs(30) };
@@ -199,7 +202,7 @@ impl Worker {
                     () = queue.wait_for_hint(), if running.len() < self.options.concurrency.max(1) => {
                         known.note_hint();
                     }
-                    () = tokio::time::sleep(pause.mul_f64(0.5 + jitter())) => {}
+                    () = tokio::time::sleep(pause.min(LONGEST_PAUSE).mul_f64(0.5 + jitter())) => {}
                 }
             }
             self.drain(running).await;
