@@ -146,6 +146,11 @@ pub(crate) fn only_text(pieces: &[Piece]) -> Option<String> {
     Some(texts.collect::<Option<Vec<&str>>>()?.join("\n"))
 }
 
+/// An object of fields. They are moved; `json!` copies every value that is not written in it.
+pub(crate) fn fields<const N: usize>(fields: [(&str, Value); N]) -> Value {
+    Value::Object(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
 /// An object of the fields that are neither null nor an empty list; null if there are none.
 pub(crate) fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
     let is_empty = |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);

@@ -2,14 +2,20 @@
 
 use serde_json::Value;
 
+/// A field of an object. The objects of requests are small, and the rules look at each of them many times: to compare the names
+/// takes a fraction of the time of hashing one.
+pub(crate) fn field<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
+    value.as_object()?.iter().find_map(|(field, value)| (field == name).then_some(value))
+}
+
 /// The items of a list field; empty when it is missing or not a list.
 pub(crate) fn items<'a>(value: &'a Value, name: &str) -> &'a [Value] {
-    value.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    field(value, name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// The value of a text field; empty when it is missing or not a text.
 pub(crate) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
-    value.get(name).and_then(Value::as_str).unwrap_or_default()
+    field(value, name).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Whether a field is a text that is not empty.

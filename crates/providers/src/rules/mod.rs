@@ -8,7 +8,7 @@ mod look;
 use serde_json::Value;
 
 pub(crate) use look::{
-    check_model, check_names, check_unique, each, each_in, ensure, has_text, is_closed_if_strict,
+    check_model, check_names, check_unique, each, each_in, ensure, field, has_text, is_closed_if_strict,
     is_object_text, is_plain_name, is_web_or_data, items, text,
 };
 

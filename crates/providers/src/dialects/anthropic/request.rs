@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::DIALECT;
 use crate::request::{
     CacheMarks, Departure, Media, Piece, PlannedCall, PlannedEntry, PlannedTurn, RawCall, RenderError,
-    RenderReport, RequestInput, RequestOptions, ThinkingBudget, ToolChoice, is_filled, last_role, legal,
-    nudge, object, parameters, plan, render_pieces, words,
+    RenderReport, RequestInput, RequestOptions, ThinkingBudget, ToolChoice, fields, is_filled, last_role,
+    legal, nudge, object, parameters, plan, render_pieces, words,
 };
 
 /// The default token limit of an answer. Messages requires one.
@@ -83,7 +83,7 @@ fn push_user(messages: &mut Vec<Value>, blocks: Vec<Value>) {
     {
         content.extend(blocks);
     } else {
-        messages.push(json!({"role": "user", "content": blocks}));
+        messages.push(fields([("role", "user".into()), ("content", blocks.into())]));
     }
 }
 
@@ -98,7 +98,7 @@ fn declared(tool: &ToolSpec) -> Value {
 }
 
 fn text_block(text: impl Into<String>) -> Value {
-    json!({"type": "text", "text": text.into()})
+    fields([("type", "text".into()), ("text", Value::String(text.into()))])
 }
 
 /// Marks the ends of the last two user messages, which the next request repeats. Without declared tools there is one
@@ -129,6 +129,10 @@ fn default_limit(thinking: ThinkingBudget) -> u32 {
     MAX_TOKENS.saturating_add(budget)
 }
 
+fn blocks(message: &Value) -> Option<std::slice::Iter<'_, Value>> {
+    Some(message["content"].as_array()?.iter())
+}
+
 /// The `thinking` field. A fixed budget is left out where the thoughts before the last calls are missing,
 /// since the provider refuses it there.
 fn thinking(options: &RequestOptions, messages: &[Value], report: &mut RenderReport) -> Option<Value> {
@@ -140,16 +144,15 @@ fn thinking(options: &RequestOptions, messages: &[Value], report: &mut RenderRep
     };
     let is_result = |block: &Value| block["type"] == "tool_result";
     let is_thought = |block: &Value| block["type"] == "thinking" || block["type"] == "redacted_thinking";
-    let blocks = |message: &Value| message["content"].as_array().cloned().unwrap_or_default();
     for pair in messages.windows(2).rev() {
         let [assistant, user] = pair else { continue };
         if user["role"] != "user" {
             continue;
         }
-        if !blocks(user).iter().any(is_result) {
+        if !blocks(user).is_some_and(|mut blocks| blocks.any(is_result)) {
             break;
         }
-        if !blocks(assistant).first().is_some_and(is_thought) {
+        if !blocks(assistant).is_some_and(|mut blocks| blocks.next().is_some_and(is_thought)) {
             report.note(Departure::ThinkingLeftOut);
             return None;
         }
@@ -162,19 +165,20 @@ fn block(piece: Piece) -> Value {
         Piece::Text(text) => return text_block(text),
         Piece::Url { url, modality, .. } => (json!({"type": "url", "url": url}), modality),
         Piece::Bytes { mime, data, modality } => {
-            (json!({"type": "base64", "media_type": mime, "data": data}), modality)
+            let kind = ("type", "base64".into());
+            (fields([kind, ("media_type", mime.into()), ("data", data.into())]), modality)
         }
     };
     let kind = if modality == Modality::Document { "document" } else { "image" };
-    json!({"type": kind, "source": source})
+    fields([("type", kind.into()), ("source", source)])
 }
 
 fn push_turn(
-    turn: PlannedTurn<'_>,
+    mut turn: PlannedTurn<'_>,
     messages: &mut Vec<Value>,
     media: &mut Media<'_>,
 ) -> Result<(), RenderError> {
-    let content = match &turn.raw {
+    let content = match turn.raw.take() {
         Some(raw) => replayed(raw, &turn)?,
         None => {
             let text = words(turn.parts.iter().copied(), media.report)?;
@@ -183,8 +187,13 @@ fn push_turn(
                 content.push(text_block(text.trim_end()));
             }
             for call in &turn.calls {
-                let (name, input) = (call.name(), legal::arguments_object(&call.call.arguments)?);
-                content.push(json!({"type": "tool_use", "id": call.id(), "name": name, "input": input}));
+                let input = legal::arguments_object(&call.call.arguments)?;
+                content.push(fields([
+                    ("type", "tool_use".into()),
+                    ("id", call.id().into()),
+                    ("name", call.name().into()),
+                    ("input", input.into()),
+                ]));
             }
             content
         }
@@ -193,7 +202,7 @@ fn push_turn(
         return Ok(());
     }
     end_with_user(messages, media.report);
-    messages.push(json!({"role": "assistant", "content": content}));
+    messages.push(fields([("role", "assistant".into()), ("content", content.into())]));
     let results = turn.calls.iter().map(|call| result(call, media));
     push_user(messages, results.collect::<Result<Vec<Value>, RenderError>>()?);
     Ok(())
@@ -204,7 +213,7 @@ fn result(call: &PlannedCall<'_>, media: &mut Media<'_>) -> Result<Value, Render
     if !call.result.text.trim().is_empty() {
         content.insert(0, text_block(call.result.text.as_str()));
     }
-    let mut result = json!({"type": "tool_result", "tool_use_id": call.id()});
+    let mut result = fields([("type", "tool_result".into()), ("tool_use_id", call.id().into())]);
     if !content.is_empty() {
         result["content"] = content.into();
     }
@@ -215,8 +224,8 @@ fn result(call: &PlannedCall<'_>, media: &mut Media<'_>) -> Result<Value, Render
 }
 
 /// The content as received, with legal names and arguments. Thoughts are unchanged.
-fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Vec<Value>, RenderError> {
-    let mut content = raw.as_array().cloned().unwrap_or_default();
+fn replayed(raw: Value, turn: &PlannedTurn<'_>) -> Result<Vec<Value>, RenderError> {
+    let Value::Array(mut content) = raw else { return Ok(Vec::new()) };
     content.retain(|block| !is_blank(block));
     let calls = content.iter_mut().filter(|block| block["type"] == "tool_use");
     for (block, call) in calls.zip(&turn.calls) {

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use crate::rules::{
-    Rule, check_model, check_names, check_unique, each, ensure, has_text, is_plain_name, items, rule, text,
+    Rule, check_model, check_names, check_unique, each, ensure, field, has_text, is_plain_name, items, rule,
+    text,
 };
 
 pub(super) const RULES: &[Rule] = &[
@@ -84,7 +85,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("anthropic.cache-marks", "at most 4 cache marks, none on thoughts", |request| {
         let of_messages = messages(request).iter().flat_map(blocks);
         let all = items(request, "tools").iter().chain(items(request, "system")).chain(of_messages);
-        let marked: Vec<&Value> = all.filter(|block| block.get("cache_control").is_some()).collect();
+        let marked: Vec<&Value> = all.filter(|block| field(block, "cache_control").is_some()).collect();
         ensure(marked.len() <= 4, || format!("{} marks", marked.len()))?;
         ensure(!marked.into_iter().any(is_thought), || "a mark on thoughts".into())
     }),

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::DIALECT;
 use crate::request::{
     Media, OutputSchema, Piece, PlannedCall, PlannedEntry, PlannedTurn, RawCall, RenderError, RenderReport,
-    RequestInput, RequestOptions, SamplingOptions, ThinkingBudget, ToolChoice, is_filled, last_role, legal,
-    nudge, object, parameters, plan, render_pieces, words,
+    RequestInput, RequestOptions, SamplingOptions, ThinkingBudget, ToolChoice, fields, is_filled, last_role,
+    legal, nudge, object, parameters, plan, render_pieces, words,
 };
 
 /// Replaces the signature, which Gemini requires, of calls that Gemini did not make.
@@ -89,34 +89,36 @@ fn declared(tool: &ToolSpec) -> Value {
 
 fn push(contents: &mut Vec<Value>, role: &str, parts: Vec<Value>) {
     if !parts.is_empty() {
-        contents.push(json!({"role": role, "parts": parts}));
+        contents.push(fields([("role", role.into()), ("parts", parts.into())]));
     }
 }
 
 fn part(piece: Piece) -> Value {
     match piece {
-        Piece::Text(text) => json!({"text": text}),
+        Piece::Text(text) => fields([("text", text.into())]),
         Piece::Url { url, mime, .. } => json!({"fileData": {"mimeType": mime, "fileUri": url}}),
         Piece::Bytes { mime, data, .. } => json!({"inlineData": {"mimeType": mime, "data": data}}),
     }
 }
 
 fn push_turn(
-    turn: PlannedTurn<'_>,
+    mut turn: PlannedTurn<'_>,
     contents: &mut Vec<Value>,
     media: &mut Media<'_>,
 ) -> Result<(), RenderError> {
-    let mut parts = match &turn.raw {
+    let mut parts = match turn.raw.take() {
         Some(raw) => replayed(raw, &turn, media.report)?,
         None => {
             let text = words(turn.parts.iter().copied(), media.report)?;
             let mut parts: Vec<Value> = Vec::new();
             if !text.is_empty() {
-                parts.push(json!({"text": text}));
+                parts.push(fields([("text", text.into())]));
             }
             for call in &turn.calls {
                 let args = legal::arguments_object(&call.call.arguments)?;
-                parts.push(json!({"functionCall": {"id": call.id(), "name": call.name(), "args": args}}));
+                let (id, name) = (call.id().into(), call.name().into());
+                let call = fields([("id", id), ("name", name), ("args", args.into())]);
+                parts.push(fields([("functionCall", call)]));
             }
             parts
         }
@@ -153,20 +155,21 @@ fn response(call: &PlannedCall<'_>, report: &mut RenderReport) -> Result<Value, 
     if !spoken.is_empty() {
         text = if text.is_empty() { spoken } else { format!("{text}\n{spoken}") };
     }
-    let mut response = json!({"name": call.name(), "response": {key: text}});
+    let said = fields([(key, text.into())]);
+    let mut response = fields([("name", call.name().into()), ("response", said)]);
     if let Some(id) = &call.wire_id {
         response["id"] = id.as_str().into();
     }
-    Ok(json!({"functionResponse": response}))
+    Ok(fields([("functionResponse", response)]))
 }
 
 /// The parts as received, with legal names and arguments. Signatures stay on their parts.
 fn replayed(
-    raw: &Value,
+    raw: Value,
     turn: &PlannedTurn<'_>,
     report: &mut RenderReport,
 ) -> Result<Vec<Value>, RenderError> {
-    let mut parts = raw.as_array().cloned().unwrap_or_default();
+    let Value::Array(mut parts) = raw else { return Ok(Vec::new()) };
     parts.retain(|part| part["text"] != "" || part.get("thoughtSignature").is_some());
     for part in &parts {
         report.count_bytes(part["inlineData"]["data"].as_str());

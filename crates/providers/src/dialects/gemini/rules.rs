@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use crate::rules::{Rule, check_unique, each, each_in, ensure, has_text, is_plain_name, items, rule, text};
+use crate::rules::{
+    Rule, check_unique, each, each_in, ensure, field, has_text, is_plain_name, items, rule, text,
+};
 
 pub(super) const RULES: &[Rule] = &[
     rule("gemini.contents", "there are contents of users and models, none empty", |request| {
@@ -55,7 +57,7 @@ pub(super) const RULES: &[Rule] = &[
     }),
     rule("gemini.signature", "the first call of a turn is signed", |request| {
         each(request, "contents[]", |content| {
-            let first = items(content, "parts").iter().find(|part| part.get("functionCall").is_some());
+            let first = items(content, "parts").iter().find(|part| field(part, "functionCall").is_some());
             first.is_none_or(|part| has_text(part, "thoughtSignature"))
         })
     }),
@@ -83,7 +85,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("gemini.parts", "each part is one thing, and says something", |request| {
         each_in(request, "contents[].parts[]", |_, part| {
             let is_empty = part["text"] == "" && part.get("thoughtSignature").is_none();
-            KINDS.iter().filter(|kind| part.get(**kind).is_some()).count() == 1 && !is_empty
+            KINDS.iter().filter(|kind| field(part, kind).is_some()).count() == 1 && !is_empty
         })
     }),
     rule("gemini.media", "media has a type and an address or bytes", |request| {
@@ -141,7 +143,7 @@ fn is_users(content: &Value) -> bool {
 }
 
 fn named<'a>(content: &'a Value, name: &str) -> Vec<&'a Value> {
-    items(content, "parts").iter().filter_map(|part| part.get(name)).collect()
+    items(content, "parts").iter().filter_map(|part| field(part, name)).collect()
 }
 
 fn calls(content: &Value) -> Vec<&Value> {

@@ -9,7 +9,7 @@ use super::DIALECT;
 use crate::answer::without_thoughts;
 use crate::request::{
     Media, OutputSchema, Piece, PlannedEntry, PlannedTurn, RawCall, RefusedPart, RenderError, RenderReport,
-    RequestInput, last_role, legal, nudge, object, only_text, parameters, pieces, plan, words,
+    RequestInput, fields, last_role, legal, nudge, object, only_text, parameters, pieces, plan, words,
 };
 
 /// Fields of answers that are refused or useless in requests.
@@ -95,12 +95,12 @@ fn user(pieces: Vec<Piece>) -> Option<Value> {
         Some(text) => Value::String(text),
         None => pieces.into_iter().map(content_part).collect(),
     };
-    Some(json!({"role": "user", "content": content}))
+    Some(fields([("role", "user".into()), ("content", content)]))
 }
 
 fn content_part(piece: Piece) -> Value {
     match piece {
-        Piece::Text(text) => json!({"type": "text", "text": text}),
+        Piece::Text(text) => fields([("type", "text".into()), ("text", text.into())]),
         Piece::Bytes { mime, data, modality: Modality::Audio } => {
             let format = if mime == "audio/wav" { "wav" } else { "mp3" };
             json!({"type": "input_audio", "input_audio": {"data": data, "format": format}})
@@ -119,12 +119,12 @@ fn content_part(piece: Piece) -> Value {
 /// Adds an answer and the results of its calls. Returns the images of an answer without calls, which the model sees
 /// with the next message of a user: answers cannot hold images.
 fn push_turn<'a>(
-    turn: PlannedTurn<'a>,
+    mut turn: PlannedTurn<'a>,
     messages: &mut Vec<Value>,
     media: &mut Media<'_>,
 ) -> Result<Vec<&'a Part>, RenderError> {
     let mut shown: Vec<&Part> = Vec::new();
-    let message = match &turn.raw {
+    let message = match turn.raw.take() {
         Some(raw) => {
             shown.extend(turn.parts.iter().copied().filter(|part| is_image(part)));
             // A message of media alone is described.
@@ -147,7 +147,8 @@ fn push_turn<'a>(
         if !more.is_empty() {
             text = if text.is_empty() { more } else { format!("{text}\n{more}") };
         }
-        messages.push(json!({"role": "tool", "tool_call_id": call.id(), "content": text}));
+        let id = call.id().into();
+        messages.push(fields([("role", "tool".into()), ("tool_call_id", id), ("content", text.into())]));
         shown.extend(seen);
     }
     messages.extend(user(media.leniently(|media| pieces(shown, media))?));
@@ -163,20 +164,23 @@ fn render_anew(turn: &PlannedTurn<'_>, report: &mut RenderReport) -> Result<Opti
     let mut calls = Vec::new();
     for call in &turn.calls {
         let arguments = legal::arguments_text(&call.call.arguments)?;
-        let function = json!({"name": call.name(), "arguments": arguments});
-        calls.push(json!({"id": call.id(), "type": "function", "function": function}));
+        let function = fields([("name", call.name().into()), ("arguments", arguments.into())]);
+        let id = call.id().into();
+        calls.push(fields([("id", id), ("type", "function".into()), ("function", function)]));
     }
     // All servers accept an empty text; some refuse null.
-    Ok(match (text.is_empty(), calls.is_empty()) {
+    let (is_silent, role) = (text.is_empty(), ("role", "assistant".into()));
+    let content = ("content", text.into());
+    Ok(match (is_silent, calls.is_empty()) {
         (true, true) => None,
-        (false, true) => Some(json!({"role": "assistant", "content": text})),
-        (_, false) => Some(json!({"role": "assistant", "content": text, "tool_calls": calls})),
+        (false, true) => Some(fields([role, content])),
+        (_, false) => Some(fields([role, content, ("tool_calls", calls.into())])),
     })
 }
 
 /// The message as received, with legal names and arguments and without fields that only answers have.
-fn replayed(raw: &Value, turn: &PlannedTurn<'_>) -> Result<Option<Value>, RenderError> {
-    let mut message = raw.as_object().cloned().unwrap_or_default();
+fn replayed(raw: Value, turn: &PlannedTurn<'_>) -> Result<Option<Value>, RenderError> {
+    let Value::Object(mut message) = raw else { return Ok(None) };
     message.retain(|name, value| !value.is_null() && !ANSWER_ONLY.contains(&name.as_str()));
     message.insert("role".into(), "assistant".into());
     if let Some(Value::Array(parts)) = message.get_mut("content") {

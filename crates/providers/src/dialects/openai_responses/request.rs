@@ -8,8 +8,8 @@ use super::super::openai;
 use super::DIALECT;
 use crate::request::{
     Media, OutputSchema, Piece, PlannedCall, PlannedEntry, PlannedTurn, RawCall, ReasoningSummary,
-    RefusedPart, RenderError, RenderReport, RequestInput, is_filled, legal, nudge, object, parameters, plan,
-    render_pieces, words,
+    RefusedPart, RenderError, RenderReport, RequestInput, fields, is_filled, legal, nudge, object,
+    parameters, plan, render_pieces, words,
 };
 
 pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Result<Value, RenderError> {
@@ -23,7 +23,7 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Res
                 let role = if message.is_system { "developer" } else { "user" };
                 let content = render_pieces(message.parts.iter().copied(), &mut media, content)?;
                 if !content.is_empty() {
-                    items.push(json!({"role": role, "content": content}));
+                    items.push(fields([("role", role.into()), ("content", content.into())]));
                 }
             }
             PlannedEntry::Turn(turn) => push_turn(turn, &mut items, &mut media)?,
@@ -86,7 +86,7 @@ fn declared(tool: &ToolSpec) -> Value {
 
 fn content(piece: Piece) -> Value {
     match piece {
-        Piece::Text(text) => json!({"type": "input_text", "text": text}),
+        Piece::Text(text) => fields([("type", "input_text".into()), ("text", text.into())]),
         Piece::Url { url, modality: Modality::Document, .. } => {
             json!({"type": "input_file", "file_url": url})
         }
@@ -103,11 +103,11 @@ fn content(piece: Piece) -> Value {
 }
 
 fn push_turn(
-    turn: PlannedTurn<'_>,
+    mut turn: PlannedTurn<'_>,
     items: &mut Vec<Value>,
     media: &mut Media<'_>,
 ) -> Result<(), RenderError> {
-    match &turn.raw {
+    match turn.raw.take() {
         Some(raw) => items.extend(replayed(raw, &turn, media.report)?),
         None => {
             let text = words(turn.parts.iter().copied(), media.report)?;
@@ -115,12 +115,12 @@ fn push_turn(
                 items.push(assistant_text(text));
             }
             for call in &turn.calls {
-                items.push(json!({
-                    "type": "function_call",
-                    "call_id": call.id(),
-                    "name": call.name(),
-                    "arguments": legal::arguments_text(&call.call.arguments)?,
-                }));
+                items.push(fields([
+                    ("type", "function_call".into()),
+                    ("call_id", call.id().into()),
+                    ("name", call.name().into()),
+                    ("arguments", legal::arguments_text(&call.call.arguments)?.into()),
+                ]));
             }
         }
     }
@@ -141,13 +141,15 @@ fn output(call: &PlannedCall<'_>, media: &mut Media<'_>) -> Result<Value, Render
         }
         Value::Array(parts)
     };
-    Ok(json!({"type": "function_call_output", "call_id": call.id(), "output": output}))
+    let id = call.id().into();
+    Ok(fields([("type", "function_call_output".into()), ("call_id", id), ("output", output)]))
 }
 
 /// An assistant message as plain text. Output parts are only for answers that are replayed with their id and
 /// status.
 fn assistant_text(text: impl Into<String>) -> Value {
-    json!({"type": "message", "role": "assistant", "content": text.into()})
+    let kind = ("type", "message".into());
+    fields([kind, ("role", "assistant".into()), ("content", Value::String(text.into()))])
 }
 
 /// Whether a message has all fields of an output item. Compatible servers leave some of them out.
@@ -167,11 +169,11 @@ fn in_words(item: &Value) -> Option<Value> {
 
 /// The items as received, with legal names and arguments.
 fn replayed(
-    raw: &Value,
+    raw: Value,
     turn: &PlannedTurn<'_>,
     report: &mut RenderReport,
 ) -> Result<Vec<Value>, RenderError> {
-    let mut items = raw.as_array().cloned().unwrap_or_default();
+    let Value::Array(mut items) = raw else { return Ok(Vec::new()) };
     for item in items.iter_mut().filter(|item| item["type"] == IMAGE) {
         report.count_bytes(item["result"].as_str());
         if let Some(fields) = item.as_object_mut() {
