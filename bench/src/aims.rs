@@ -56,6 +56,16 @@ pub(crate) const IDLE_SESSION: Aim = aim("aim.memory_of_idle_session", AtMost(2.
 pub(crate) const TURN_SIZE: Aim = aim("store.turn_size_to_raw_text", AtMost(3.0), "ratio");
 /// A hook of the guard on 10,000 files, beyond a walk over them.
 pub(crate) const GUARD_HOOK: Aim = aim("aim.guard_hook_beyond_walk", AtMost(8.0), "ms");
+/// Restoring 100 of 10,000 files against `git reset --hard`.
+pub(crate) const RESTORE: Aim = aim("aim.restore_to_git_reset", AtMost(0.5), "ratio");
+/// A snapshot of 10,000 files, of which 100 changed, against walking over all of them and reading these.
+pub(crate) const SNAPSHOT: Aim = aim("aim.snapshot_to_walk_and_read", AtMost(1.3), "ratio");
+/// A tiny program of the agent language, from its text to its value.
+pub(crate) const TINY_PROGRAM: Aim = aim("aim.lisp_tiny", AtMost(3.0), "us");
+/// `filter` and `map` over 10,000 maps.
+pub(crate) const FILTER_MAP: Aim = aim("aim.lisp_filter_map", AtMost(1.5), "ms");
+/// `sort-by`, `group-by` and `frequencies` over 10,000 maps against Clojure, when it is warm.
+pub(crate) const TO_CLOJURE: Aim = aim("aim.lisp_to_clojure", AtMost(1.0), "ratio");
 /// The time until a command on a session of 5,000 turns prints something.
 pub(crate) const FIRST_OUTPUT: Aim = aim("aim.first_output", AtMost(100.0), "ms");
 /// The size of the command.

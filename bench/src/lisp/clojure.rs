@@ -3,12 +3,14 @@
 //! The rows have the system `clojure`. Without a `clojure` command there are no rows, and the reason is
 //! printed.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::Command;
 
 use serde_json::json;
 
 use super::{CASES, ROWS, speed};
+use crate::aims;
 use crate::count::Counts;
 use crate::measure::{Effort, Timing};
 use crate::report::Report;
@@ -16,7 +18,11 @@ use crate::report::Report;
 /// Unmeasured runs of Clojure before the first sample.
 const WARM_UP: usize = 30;
 
-pub(super) fn run(_: &mut Report, text: &str) {
+/// Cases that are compared with an aim.
+const COMPARED: [&str; 3] = ["lisp.sort_by", "lisp.group_by", "lisp.frequencies"];
+
+/// `medians` are those of this language, by metric.
+pub(super) fn run(report: &mut Report, text: &str, medians: &BTreeMap<&str, f64>) {
     let directory = std::env::temp_dir().join(format!("backstitch-bench-{}", std::process::id()));
     let measured = std::fs::create_dir_all(&directory).map_err(|error| error.to_string()).and_then(|()| {
         let (script, source) = (directory.join("bench.clj"), directory.join("source.clj"));
@@ -34,13 +40,13 @@ pub(super) fn run(_: &mut Report, text: &str) {
     // A directory that cannot be removed stays among the temporary files.
     let _ = std::fs::remove_dir_all(&directory);
     match measured {
-        Ok(output) => print(&output, text.len()),
+        Ok(output) => print(report, &output, text.len(), medians),
         Err(error) => eprintln!("lisp: no rows for Clojure: {error}"),
     }
 }
 
 /// Lines of metric, value, and the nanoseconds of each sample: median, minimum, median of processor time.
-fn print(output: &str, bytes: usize) {
+fn print(ours: &mut Report, output: &str, bytes: usize, medians: &BTreeMap<&str, f64>) {
     let mut report = Report::of("clojure");
     for line in output.lines() {
         let mut fields = line.split('\t');
@@ -54,6 +60,9 @@ fn print(output: &str, bytes: usize) {
             Some(case) => {
                 assert_eq!(value, case.value, "Clojure disagrees about {}", case.source);
                 report.time(metric, json!({ "program": case.source, "whole": case.whole }), &timing);
+                if let Some(our_median) = medians.get(metric).filter(|_| COMPARED.contains(&metric)) {
+                    aims::TO_CLOJURE.judge(ours, json!({ "of": metric }), our_median / median);
+                }
             }
             None => speed(&mut report, bytes, &timing),
         }

@@ -27,14 +27,23 @@ impl Files {
         (0..count).for_each(|at| self.write((at * 97 + self.round * 31) % self.count));
     }
 
+    /// Reads the files that the last change has changed. Returns the number of bytes.
+    pub(super) fn read_changed(&self, count: usize) -> usize {
+        let read = |number| fs::read(self.path(number)).expect("a file can be read").len();
+        (0..count).map(|at| read((at * 97 + self.round * 31) % self.count)).sum()
+    }
+
+    fn path(&self, number: usize) -> PathBuf {
+        self.root.join(format!("d{}/e{}/file{number}.txt", number % 20, number / 20 % 20))
+    }
+
     fn write(&self, number: usize) {
-        let directory = self.root.join(format!("d{}/e{}", number % 20, number / 20 % 20));
-        fs::create_dir_all(&directory).expect("a directory can be made");
+        let path = self.path(number);
+        fs::create_dir_all(path.parent().expect("it is below the root")).expect("a directory can be made");
         let round = self.round;
         let line =
             format!("file {number} in round {round}: a line of text that is about as long as lines are\n");
-        fs::write(directory.join(format!("file{number}.txt")), line.repeat(10 + number % 40))
-            .expect("a file can be written");
+        fs::write(path, line.repeat(10 + number % 40)).expect("a file can be written");
     }
 }
 

@@ -18,6 +18,7 @@ use backstitch_testkit::filesystem::StoredObjects;
 use backstitch_workspace::{HostWorkspace, OpenOptions};
 use serde_json::json;
 
+use crate::aims;
 use crate::measure::{Samples, Scope};
 use crate::report::Report;
 use files::Files;
@@ -36,6 +37,7 @@ struct Measured {
     walk: Samples,
     unchanged: Samples,
     one: Samples,
+    walk_and_read: Samples,
     hundred: Samples,
     restore: Samples,
     commit_one: Samples,
@@ -95,6 +97,9 @@ impl Bench {
         }
 
         self.files.change(100);
+        measured
+            .walk_and_read
+            .measure(Scope::Thread, || files::walk(self.files.root()) + self.files.read_changed(100) as u64);
         let base = self.snapshot(&mut measured.hundred);
         if let Some(git) = &git {
             measured.commit_hundred.measure(Scope::Children, || git.commit());
@@ -146,6 +151,9 @@ impl Bench {
             let ratio = samples.timing().cpu / measured.walk.timing().cpu;
             report.value("workspace_snapshot_per_walk_and_stat_cpu", params(changed), 100.0 * ratio, "%");
         }
+        report.time("workspace_walk_and_read", params(100), &measured.walk_and_read.timing());
+        let ratio = measured.hundred.median_ratio(&measured.walk_and_read);
+        aims::SNAPSHOT.judge(report, params(100), ratio);
         report.time("workspace_restore", params(100), &measured.restore.timing());
         if self.git.is_none() {
             return;
@@ -161,6 +169,6 @@ impl Bench {
             report.value("workspace_snapshot_per_git_add_and_commit", params(changed), 100.0 * ratio, "%");
         }
         let ratio = measured.restore.median_ratio(&measured.reset);
-        report.value("workspace_restore_per_git_reset_hard", params(100), 100.0 * ratio, "%");
+        aims::RESTORE.judge(report, params(100), ratio);
     }
 }
