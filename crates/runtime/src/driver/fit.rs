@@ -50,30 +50,45 @@ pub(super) fn is_refused(kind: &str) -> bool {
 /// Returns the number of tokens that the conversation may have in the next request. `None` if neither the
 /// agent nor a refused request of its model sets a limit.
 pub(super) fn limit(agent: &Agent, view: &JournalView) -> Option<u64> {
-    let requests: Vec<_> = requests_of_model(agent, view).collect();
+    let of_window = agent.window.map(usable);
+    // This runs for each request, and most conversations have none that failed.
+    if failed_requests(agent, view).next().is_none() {
+        return of_window;
+    }
+    let of_model = is_of_model(agent);
+    let requests: Vec<_> = requests_in(view).filter(|request| of_model(request)).collect();
     let refused = requests.iter().enumerate().filter_map(|(place, request)| {
         let before = place.checked_sub(1).map(|before| requests[before]);
         limit_after(request, before, requests.get(place + 1).copied())
     });
-    agent.window.map(usable).into_iter().chain(refused).min()
+    of_window.into_iter().chain(refused).min()
 }
 
 /// Returns the texts with which earlier requests of the agent's model were refused, oldest first.
 pub(super) fn refusals(agent: &Agent, view: &JournalView) -> Arc<[Arc<str>]> {
-    let failures = requests_of_model(agent, view).flat_map(|request| request.failures.iter());
+    let failures = failed_requests(agent, view).flat_map(|request| request.failures.iter());
     let refused = failures.filter(|failure| failure.record.kind == ErrorCode::InvalidRequest.as_str());
     refused.map(|failure| failure.record.message.as_str().into()).collect()
 }
 
-fn requests_of_model<'a>(agent: &Agent, view: &'a JournalView) -> impl Iterator<Item = &'a Request> {
+/// The requests of the agent's model of which an attempt failed, oldest first.
+fn failed_requests<'a>(agent: &Agent, view: &'a JournalView) -> impl Iterator<Item = &'a Request> {
+    // Comparing names takes longer than finding out that nothing failed.
+    requests_in(view).filter(|request| !request.failures.is_empty()).filter(is_of_model(agent))
+}
+
+fn requests_in(view: &JournalView) -> impl Iterator<Item = &Request> {
+    view.evaluations().flat_map(|evaluation| &evaluation.requests).map(|request| &**request)
+}
+
+fn is_of_model(agent: &Agent) -> impl Fn(&&Request) -> bool + use<> {
     let model = agent.policy.model();
-    let requests = view.evaluations().flat_map(|evaluation| &evaluation.requests).map(|request| &**request);
-    requests.filter(move |request| {
+    move |request| {
         let started = &request.started.record;
         model
             .as_ref()
             .is_none_or(|model| (&started.provider, &started.model) == (&model.provider, &model.model))
-    })
+    }
 }
 
 /// The part of a window that a conversation may take.
