@@ -155,8 +155,8 @@ fn response(call: &PlannedCall<'_>, report: &mut RenderReport) -> Result<Value, 
     if !spoken.is_empty() {
         text = if text.is_empty() { spoken } else { format!("{text}\n{spoken}") };
     }
-    let said = fields([(key, text.into())]);
-    let mut response = fields([("name", call.name().into()), ("response", said)]);
+    let content = fields([(key, text.into())]);
+    let mut response = fields([("name", call.name().into()), ("response", content)]);
     if let Some(id) = &call.wire_id {
         response["id"] = id.as_str().into();
     }
