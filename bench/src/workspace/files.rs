@@ -24,13 +24,18 @@ impl Files {
     /// Changes `count` files, most of them in different directories.
     pub(super) fn change(&mut self, count: usize) {
         self.round += 1;
-        (0..count).for_each(|at| self.write((at * 97 + self.round * 31) % self.count));
+        self.changed(count).for_each(|number| self.write(number));
     }
 
     /// Reads the files that the last change has changed. Returns the number of bytes.
     pub(super) fn read_changed(&self, count: usize) -> usize {
         let read = |number| fs::read(self.path(number)).expect("a file can be read").len();
-        (0..count).map(|at| read((at * 97 + self.round * 31) % self.count)).sum()
+        self.changed(count).map(read).sum()
+    }
+
+    /// The numbers of the files that this round changes.
+    fn changed(&self, count: usize) -> impl Iterator<Item = usize> {
+        (0..count).map(|at| (at * 97 + self.round * 31) % self.count)
     }
 
     fn path(&self, number: usize) -> PathBuf {
