@@ -6,14 +6,16 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use backstitch::message::PolicyName;
-use backstitch::ports::{BoxFuture, Policy, PolicyAnswer, PolicyError, PolicyRequest, RequestInfo};
+use backstitch::ports::{
+    BoxFuture, Policy, PolicyAnswer, PolicyError, PolicyRequest, RequestBody, RequestInfo,
+};
 use backstitch::providers::{
     HttpRequest, HttpResponse, ModelPolicy, ModelTarget, Provider, Transport, TransportError,
 };
 use backstitch::{Script, ScriptedPolicy};
 
 /// The requests that would have been sent.
-pub(crate) type Requests = Arc<Mutex<Vec<Arc<str>>>>;
+pub(crate) type Requests = Arc<Mutex<Vec<String>>>;
 
 /// A policy that renders the requests of a provider and answers from a script.
 pub(crate) struct Measured {
@@ -45,7 +47,10 @@ impl Policy for Measured {
         question: PolicyRequest,
         described: RequestInfo,
     ) -> BoxFuture<'_, Result<PolicyAnswer, PolicyError>> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).extend(described.body.clone());
+        self.requests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(described.body.as_ref().map(RequestBody::text));
         self.script.decide(question, described)
     }
 }

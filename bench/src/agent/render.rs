@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use backstitch_core::message::PolicyName;
-use backstitch_core::ports::{Deltas, Policy, PolicyRequest};
+use backstitch_core::ports::{Deltas, Policy, PolicyRequest, RequestMemo};
 use backstitch_core::view::Transcript;
 use backstitch_providers::{ModelPolicy, ModelTarget, Provider, RequestOptions};
 use backstitch_runtime::{Runtime, SessionOptions};
@@ -45,6 +45,7 @@ pub(super) async fn run(report: &mut Report) -> Result<(), Failed> {
             refusals: Arc::from([]),
             deltas: Deltas::default(),
             session,
+            memo: RequestMemo::default(),
         };
         let messages = question.shown.len();
         for provider in Provider::ALL {
@@ -55,7 +56,9 @@ pub(super) async fn run(report: &mut Report) -> Result<(), Failed> {
             if described.digest.is_none() {
                 return Err(format!("{provider} cannot render the conversation").into());
             }
-            let timing = time(Effort::LARGE, || policy.describe(&question));
+            let timing = time(Effort::LARGE, || {
+                policy.describe(&PolicyRequest { memo: RequestMemo::default(), ..question.clone() })
+            });
             let params = json!({
                 "provider": provider.as_str(), "messages": messages, "bytes": described.length,
                 // A provider gets its own raw payloads; for the other providers they are rendered from text.

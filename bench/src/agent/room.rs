@@ -95,7 +95,7 @@ fn stitch() -> Result<Tool, Failed> {
 #[derive(Default)]
 struct Comparing {
     answered: AtomicUsize,
-    last: Mutex<Option<Arc<str>>>,
+    last: Mutex<Option<String>>,
     /// The repeated part of each request.
     shares: Mutex<Vec<f64>>,
 }
@@ -103,7 +103,7 @@ struct Comparing {
 impl Transport for Comparing {
     fn send(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>> {
         Box::pin(async move {
-            let body = request.body;
+            let body = request.body.text();
             let before = self.last.lock().unwrap_or_else(PoisonError::into_inner).replace(body.clone());
             let equal = before.map_or(0, |before| {
                 before.bytes().zip(body.bytes()).take_while(|(before, now)| before == now).count()

@@ -71,6 +71,22 @@ impl Digest {
     }
 }
 
+/// Computes the digest of content that comes in pieces. A clone continues from the same place.
+#[derive(Debug, Clone, Default)]
+pub struct DigestStream(blake3::Hasher);
+
+impl DigestStream {
+    /// Adds bytes to the content.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// Computes the digest of the content so far.
+    pub fn digest(&self) -> Digest {
+        Digest(*self.0.finalize().as_bytes())
+    }
+}
+
 impl fmt::Display for Digest {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(PREFIX)?;
@@ -104,6 +120,16 @@ mod tests {
     fn a_reader_has_the_digest_of_its_bytes() {
         let bytes = vec![7; 300_000];
         assert_eq!(Digest::of_reader(&bytes[..]).unwrap(), Digest::of(&bytes));
+    }
+
+    #[test]
+    fn pieces_have_the_digest_of_their_content() {
+        let mut stream = DigestStream::default();
+        [&b"ba"[..], b"s", b"", b"ting"].into_iter().for_each(|piece| stream.push(piece));
+        assert_eq!(stream.digest(), Digest::of(b"basting"));
+        let mut other = stream.clone();
+        other.push(b"!");
+        assert_eq!((other.digest(), stream.digest()), (Digest::of(b"basting!"), Digest::of(b"basting")));
     }
 
     #[test]

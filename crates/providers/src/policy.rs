@@ -8,6 +8,7 @@ mod address;
 mod exchange;
 mod limiter;
 mod lookup;
+mod settled;
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,9 +16,11 @@ use std::sync::Arc;
 use backstitch_core::budget::Amounts;
 use backstitch_core::code::ErrorCode;
 use backstitch_core::digest::Digest;
+use backstitch_core::journal::Role;
 use backstitch_core::message::{MediaPart, PolicyName};
 use backstitch_core::ports::{
-    BoxFuture, FailedRequest, ModelIdentity, Policy, PolicyAnswer, PolicyError, PolicyRequest, RequestInfo,
+    BoxFuture, FailedRequest, ModelIdentity, Policy, PolicyAnswer, PolicyError, PolicyRequest, RequestBody,
+    RequestInfo,
 };
 use backstitch_core::secrets::Secrets;
 
@@ -30,9 +33,10 @@ use crate::request::{
 use crate::secret::ApiKey;
 use crate::transport::{RequestHeader, Transport};
 use crate::validate::{InvalidRequest, validate};
-use crate::wire::render;
+use crate::wire::{self, render};
 
 pub use lookup::WantedFacts;
+use settled::Settled;
 
 /// A [`Policy`] that asks a model of a provider.
 #[derive(Clone)]
@@ -53,6 +57,13 @@ const ANSWER_LIMIT: usize = 64 * 1024 * 1024;
 
 /// The estimated number of tokens of an image or a page.
 const MEDIA_TOKENS: u64 = 1_000;
+
+/// A request as it is sent.
+pub(crate) struct EncodedRequest {
+    pub(crate) body: RequestBody,
+    digest: Digest,
+    report: RenderReport,
+}
 
 /// A request that was not sent.
 #[derive(Debug, thiserror::Error)]
@@ -149,18 +160,32 @@ impl ModelPolicy {
         let thread = Thread::of(question.shown.iter());
         let tools = question.options.iter().map(|tool| &**tool);
         let rendered = render(&thread, tools, &self.target, &self.options_for(question))?;
-        // The size is checked in `written`, where the body is serialized.
+        // The size is checked in `encode`, where the body is serialized.
         self.limits.check(self.target.provider, 0, rendered.report.media)?;
         validate(self.target.provider, &rendered.body)?;
         Ok(rendered)
     }
 
-    /// Renders the body of the request for a question, with its departures from the conversation.
-    pub(crate) fn written(&self, question: &PolicyRequest) -> Result<(Arc<str>, RenderReport), SendError> {
-        let rendered = self.request(question)?;
-        let body: Arc<str> = rendered.body.to_string().into();
-        self.limits.check(self.target.provider, body.len(), 0)?;
-        Ok((body, rendered.report))
+    /// Encodes the request for a question, and keeps for the next one what that repeats: its body is that of
+    /// [`request`](Self::request), of which only what is new is rendered and validated.
+    pub(crate) fn encode(&self, question: &PolicyRequest) -> Result<EncodedRequest, SendError> {
+        let (provider, options) = (self.target.provider, self.options_for(question));
+        let system = question.shown.get(0).filter(|message| message.role() == Role::System);
+        let system = system.and_then(|message| message.message.parts()).unwrap_or_default();
+        let tools = question.options.iter().map(|tool| &**tool).collect();
+        let (input, mut report) =
+            wire::input(&system.iter().collect::<Vec<_>>(), tools, &self.target, &options)?;
+        let known = question.memo.take::<Settled>();
+        let (mut settled, mut rendering) = Settled::render(known, &input, &question.shown, &question.media)?;
+        let body = wire::render_body(&input, &mut rendering)?;
+        let head = rendering.head();
+        report.append(rendering.report);
+        self.limits.check(provider, 0, report.media)?;
+        validate(provider, &body)?;
+        let (body, digest) = settled.encode(&body, wire::messages_field(provider), head);
+        question.memo.keep(settled);
+        self.limits.check(provider, body.len(), 0)?;
+        Ok(EncodedRequest { body, digest, report })
     }
 
     /// The options for a question: stored media is available, and the output schema of the question takes
@@ -230,7 +255,9 @@ impl Policy for ModelPolicy {
 
     fn describe(&self, question: &PolicyRequest) -> RequestInfo {
         // A request that cannot be rendered is described without a digest; `decide` returns the error.
-        let (body, report) = self.written(question).ok().unzip();
+        let encoded = self.encode(question).ok();
+        let digest = encoded.as_ref().map(|encoded| encoded.digest);
+        let (body, report) = encoded.map(|encoded| (encoded.body, encoded.report)).unzip();
         let length = body.as_ref().map_or(0, |body| body.len() as u64);
         let report = report.unwrap_or_default();
         let text = length.saturating_sub(report.media_bytes as u64);
@@ -240,7 +267,7 @@ impl Policy for ModelPolicy {
         RequestInfo {
             provider: self.provider_name(),
             model: self.target.model.clone(),
-            digest: body.as_ref().map(|body| Digest::of(body.as_bytes())),
+            digest,
             length,
             renderer: Some(match &question.renderer {
                 Some(before) => format!("{before} {RENDERER}"),
@@ -261,7 +288,7 @@ impl Policy for ModelPolicy {
         Box::pin(async move {
             let body = match described.body {
                 Some(body) => body,
-                None => self.written(&question).map_err(|unsent| self.unsent(unsent))?.0,
+                None => self.encode(&question).map_err(|unsent| self.unsent(unsent))?.body,
             };
             let answer = self.exchange(&question, body).await;
             answer.map_err(|error| self.error(error))

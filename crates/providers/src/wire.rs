@@ -3,14 +3,16 @@
 use backstitch_core::message::Part;
 use backstitch_core::ports::PolicyAnswer;
 use backstitch_core::tool::ToolSpec;
+use serde_json::Value;
 
 use crate::answer::{FinishMeaning, StreamReader};
 use crate::dialects::dialect;
 use crate::error::{self, ProviderError};
 use crate::provider::{ModelTarget, Provider};
 use crate::request::{
-    Departure, RefusedOption, RefusedPart, RenderError, RenderReport, RenderedRequest, RequestInput,
-    RequestLimits, RequestOptions, StructuredOutput, Thread, add_fields, in_words,
+    Departure, RefusedOption, RefusedPart, RenderError, RenderReport, RenderedRequest, Rendering,
+    RequestInput, RequestLimits, RequestOptions, StructuredOutput, Thread, ThreadEntry, add_fields, in_words,
+    plan_turn, words,
 };
 
 /// Renders a conversation as a request to a model.
@@ -20,24 +22,68 @@ pub fn render<'t>(
     target: &ModelTarget,
     options: &RequestOptions,
 ) -> Result<RenderedRequest, RenderError> {
+    let (input, mut report) = input(&thread.system, tools.into_iter().collect(), target, options)?;
+    let mut rendering = Rendering::default();
+    render_thread(thread, &input, &mut rendering)?;
+    let body = render_body(&input, &mut rendering)?;
+    report.append(rendering.report);
+    Ok(RenderedRequest { body, report })
+}
+
+/// All inputs of a renderer but the conversation, and how they depart from what was asked for.
+pub(crate) fn input<'a>(
+    system: &[&Part],
+    tools: Vec<&'a ToolSpec>,
+    target: &'a ModelTarget,
+    options: &'a RequestOptions,
+) -> Result<(RequestInput<'a>, RenderReport), RenderError> {
     options.check(target.provider)?;
-    let dialect = dialect(target.provider);
-    let tools: Vec<&ToolSpec> = tools.into_iter().collect();
     let mut report = RenderReport::default();
     let schema = options.output_schema.as_deref();
     let output = schema
         .filter(|_| options.structured == StructuredOutput::Native)
         .filter(|_| !options.refuses(RefusedPart::Schema, &mut report))
-        .and_then(|schema| (dialect.output_schema)(schema, target, !tools.is_empty()));
+        .and_then(|schema| (dialect(target.provider).output_schema)(schema, target, !tools.is_empty()));
     let added = schema.filter(|_| output.is_none()).map(|schema| Part::text(in_words(schema)));
     if added.is_some() {
         report.note(Departure::OutputInWords);
     }
-    let (output, added) = (output.as_ref(), added.as_ref());
-    let input = RequestInput { thread, tools: &tools, target, options, output, added };
-    let mut body = (dialect.render)(&input, &mut report)?;
-    add_fields(&mut body, &options.body);
-    Ok(RenderedRequest { body, report })
+    let system = words(system.iter().copied().chain(&added), &mut report)?;
+    Ok((RequestInput { tools, target, options, output, system }, report))
+}
+
+/// Renders the entries of a thread.
+pub(crate) fn render_thread(
+    thread: &Thread<'_>,
+    input: &RequestInput<'_>,
+    rendering: &mut Rendering,
+) -> Result<(), RenderError> {
+    let dialect = dialect(input.target.provider);
+    for call in &thread.orphans {
+        rendering.report.note(Departure::OrphanResult { call: *call });
+    }
+    for entry in &thread.entries {
+        match entry {
+            ThreadEntry::Input(message) => (dialect.render_input)(message, input, rendering)?,
+            ThreadEntry::Turn(turn) => {
+                let turn = plan_turn(turn, input, dialect.raw_calls, rendering)?;
+                (dialect.render_turn)(turn, input, rendering)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Renders the body, with the messages that are not encoded.
+pub(crate) fn render_body(input: &RequestInput<'_>, rendering: &mut Rendering) -> Result<Value, RenderError> {
+    let mut body = (dialect(input.target.provider).render_body)(input, rendering)?;
+    add_fields(&mut body, &input.options.body);
+    Ok(body)
+}
+
+/// The field of a request that lists the messages.
+pub(crate) fn messages_field(provider: Provider) -> &'static str {
+    dialect(provider).messages
 }
 
 /// Parses an answer that was not streamed.

@@ -42,7 +42,7 @@ fn request_of(definition: &AgentDefinition, keys: &[&str]) -> Result<HttpRequest
 }
 
 fn body(request: &HttpRequest) -> serde_json::Value {
-    serde_json::from_str(&request.body).unwrap()
+    serde_json::from_str(&request.body.text()).unwrap()
 }
 
 #[test]
@@ -269,7 +269,7 @@ async fn media_that_a_provider_does_not_take_is_refused_or_described() {
         let requests = kept.0.lock().unwrap();
         assert_eq!(requests.len(), sent, "{setting}");
         let is_described =
-            |request: &HttpRequest| request.body.contains("[video at https://example.org/film.mp4]");
+            |request: &HttpRequest| request.body.text().contains("[video at https://example.org/film.mp4]");
         assert!(requests.iter().all(is_described), "{setting}");
     }
 }

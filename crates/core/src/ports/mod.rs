@@ -14,6 +14,7 @@ mod policy;
 mod process;
 mod query;
 mod queue;
+mod request_body;
 mod reversal;
 mod sandbox;
 mod store;
@@ -53,6 +54,7 @@ pub use queue::{
     Queue, QueueCount, QueueLimit, QueuePage, QueueQuery, QueueRest, QueueState, QueuedSession, Schedule,
     TakeRequest, TakenSession, check_queue_entry, check_queue_word,
 };
+pub use request_body::{RequestBody, RequestMemo};
 pub use reversal::{OwnStep, Reversal, ReversalConflicts, ReversalPlan, ReversedCapture};
 pub use sandbox::{
     CommandNeeds, InvalidSandbox, SECRET_PLACES, Sandbox, SandboxMode, SandboxRefusal, SandboxSockets,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::BoxFuture;
+use super::{BoxFuture, RequestBody, RequestMemo};
 use crate::budget::Amounts;
 use crate::code::ErrorCode;
 use crate::digest::Digest;
@@ -57,6 +57,8 @@ pub struct PolicyRequest {
     pub deltas: Deltas,
     /// A copy of the session's state. Changes of it have no effect.
     pub session: Session,
+    /// What the policy keeps for the next request.
+    pub memo: RequestMemo,
 }
 
 /// The bytes of media in the store, by object id. A clone is cheap.
@@ -116,7 +118,7 @@ pub struct RequestInfo {
     /// Differences between the request and the transcript, a line each. They are recorded.
     pub departures: Vec<String>,
     /// The rendered request, if there is one, so that it need not be rendered again. It is not recorded.
-    pub body: Option<Arc<str>>,
+    pub body: Option<RequestBody>,
 }
 
 /// A call in an answer of a policy.

@@ -33,11 +33,12 @@ pub(super) struct Request {
 
 impl Request {
     pub(super) fn of(request: &HttpRequest) -> Self {
-        let body = (request.body.len() <= LONGEST_BODY).then(|| serde_json::from_str(&request.body).ok());
+        let text = request.body.text();
+        let body = (text.len() <= LONGEST_BODY).then(|| serde_json::from_str(&text).ok());
         Self {
             method: "POST".to_owned(),
             url: request.url.clone(),
-            digest: Digest::of(request.body.as_bytes()),
+            digest: Digest::of(text.as_bytes()),
             body: body.flatten(),
         }
     }

@@ -32,7 +32,8 @@ pub(super) fn miss<'a>(
 
 fn body_differs(recorded: &Request, asked: &HttpRequest) -> MissReason {
     let Some(body) = &recorded.body else { return MissReason::LongBody };
-    let now = serde_json::from_str(&asked.body).unwrap_or_else(|_| Value::from(&*asked.body));
+    let text = asked.body.text();
+    let now = serde_json::from_str(&text).unwrap_or_else(|_| Value::from(text));
     match difference(body, &now, String::new()) {
         Some((place, recorded, asked)) => {
             let place = if place.is_empty() { "the top".to_owned() } else { place };

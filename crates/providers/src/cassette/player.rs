@@ -50,7 +50,7 @@ impl Player {
     }
 
     fn play(&self, request: &HttpRequest) -> Result<Take, CassetteMiss> {
-        let digest = Digest::of(request.body.as_bytes());
+        let digest = Digest::of(request.body.text().as_bytes());
         let path = path_of(&request.url);
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = |take: &Take| {

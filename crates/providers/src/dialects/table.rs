@@ -7,8 +7,8 @@ use crate::answer::{FinishMeaning, StreamReader, UsageFields};
 use crate::error::{Classify, ProviderError};
 use crate::provider::ModelTarget;
 use crate::request::{
-    MediaRules, OptionProblem, OutputSchema, RenderError, RenderReport, RequestInput, RequestLimits,
-    RequestOptions,
+    InputMessage, MediaRules, OptionProblem, OutputSchema, PlannedTurn, RawCalls, RenderError, Rendering,
+    RequestInput, RequestLimits, RequestOptions,
 };
 use crate::rules::Rule;
 
@@ -25,8 +25,17 @@ pub(crate) struct Dialect {
     /// Adapts the schema of an answer to what a target supports. The flag says whether the request has tools.
     /// `None` when the provider cannot enforce the schema.
     pub(crate) output_schema: fn(&Value, &ModelTarget, bool) -> Option<OutputSchema>,
-    /// Renders the body of a request.
-    pub(crate) render: fn(&RequestInput<'_>, &mut RenderReport) -> Result<Value, RenderError>,
+    /// The field of a request that lists the messages.
+    pub(crate) messages: &'static str,
+    /// Finds the calls in the payload of an answer.
+    pub(crate) raw_calls: RawCalls,
+    /// Renders a message to the model.
+    pub(crate) render_input:
+        fn(&InputMessage<'_>, &RequestInput<'_>, &mut Rendering) -> Result<(), RenderError>,
+    /// Renders an answer and the results of its calls.
+    pub(crate) render_turn: fn(PlannedTurn<'_>, &RequestInput<'_>, &mut Rendering) -> Result<(), RenderError>,
+    /// Renders the body of a request with the messages, in which it completes them.
+    pub(crate) render_body: fn(&RequestInput<'_>, &mut Rendering) -> Result<Value, RenderError>,
     /// Parses an answer that was not streamed.
     pub(crate) parse: fn(&str, &ModelTarget) -> Result<PolicyAnswer, ProviderError>,
     /// Creates a reader for a streamed answer.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use backstitch_core::ports::{PolicyAnswer, PolicyRequest};
+use backstitch_core::ports::{PolicyAnswer, PolicyRequest, RequestBody};
 
 use super::limiter::Limiter;
 use super::{ModelPolicy, address};
@@ -19,7 +19,7 @@ impl ModelPolicy {
     pub(super) async fn exchange(
         &self,
         question: &PolicyRequest,
-        body: Arc<str>,
+        body: RequestBody,
     ) -> Result<PolicyAnswer, ProviderError> {
         let provider = self.target.provider;
         let stream = self.options.stream;

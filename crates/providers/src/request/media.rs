@@ -8,6 +8,7 @@
 //! error would come again with each later request.
 
 use backstitch_core::message::{MediaPart, MediaType, Modality};
+use backstitch_core::object::ObjectId;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -110,6 +111,13 @@ pub(crate) enum Piece {
     Bytes { mime: String, data: String, modality: Modality },
 }
 
+/// A stored object that media refers to, and whether its bytes were available.
+#[derive(Clone, Copy)]
+pub(crate) struct UsedObject {
+    pub(crate) id: ObjectId,
+    pub(crate) has_bytes: bool,
+}
+
 /// Encodes the media of a request, in order.
 pub(crate) struct Media<'a> {
     provider: Provider,
@@ -117,19 +125,22 @@ pub(crate) struct Media<'a> {
     options: &'a RequestOptions,
     /// How the request departs from the conversation so far.
     pub(crate) report: &'a mut RenderReport,
-    count: usize,
+    count: &'a mut usize,
+    objects: &'a mut imbl::Vector<UsedObject>,
     /// Whether the media is of results or answers.
     is_lenient: bool,
 }
 
 impl<'a> Media<'a> {
-    pub(crate) fn new(
+    pub(super) fn new(
         input: &RequestInput<'a>,
         rules: &'static MediaRules,
         report: &'a mut RenderReport,
+        count: &'a mut usize,
+        objects: &'a mut imbl::Vector<UsedObject>,
     ) -> Self {
         let (provider, options) = (input.target.provider, input.options);
-        Self { provider, rules, options, report, count: 0, is_lenient: false }
+        Self { provider, rules, options, report, count, objects, is_lenient: false }
     }
 
     /// Encodes media of results and answers: it is described in words if the provider does not accept it, or if
@@ -143,7 +154,7 @@ impl<'a> Media<'a> {
 
     /// The label of the next media item, unless labels are off.
     pub(crate) fn label(&mut self, media: &MediaPart) -> Option<String> {
-        self.count += 1;
+        *self.count += 1;
         (!self.options.without_labels).then(|| match &media.prompt_hint {
             Some(hint) if !hint.trim().is_empty() => format!("Media {}: {hint}", self.count),
             _ => format!("Media {}:", self.count),
@@ -160,7 +171,10 @@ impl<'a> Media<'a> {
             return Ok(Piece::Text(described(media, self.report)));
         }
         let describes = self.is_lenient || self.options.unsupported == UnsupportedMediaPolicy::Describe;
-        match self.resolve(media) {
+        let resolved = self.resolve(media);
+        let has_bytes = !matches!(resolved, Err(MediaProblem::NoBytes));
+        self.objects.extend(media.url.object_id().map(|id| UsedObject { id, has_bytes }));
+        match resolved {
             Ok(sent) => {
                 match &sent {
                     Piece::Bytes { data, .. } => self.report.count_bytes(Some(data)),

@@ -9,6 +9,7 @@ mod media;
 mod options;
 mod plan;
 mod refused;
+mod rendering;
 mod report;
 mod sampling;
 mod schema;
@@ -19,15 +20,16 @@ use backstitch_core::tool::ToolSpec;
 use serde_json::{Map, Value};
 
 pub use limits::{RequestLimits, RequestTooLarge};
-pub(crate) use media::{IMAGES, MIB, Media, MediaRules, MediaSupport, PDF, Piece};
+pub(crate) use media::{IMAGES, MIB, Media, MediaRules, MediaSupport, PDF, Piece, UsedObject};
 pub use media::{MediaProblem, UnsupportedMedia};
 pub(crate) use options::OptionProblem;
 pub use options::{
     CacheMarks, MediaBytes, MediaMode, OpenCalls, ReasoningSummary, RefusedOption, RequestOptions,
     StructuredOutput, ThinkingBudget, UnsupportedMediaPolicy,
 };
-pub(crate) use plan::{PlannedCall, PlannedEntry, PlannedTurn, RawCall, plan};
+pub(crate) use plan::{PlannedCall, PlannedTurn, RawCall, RawCalls, plan_turn};
 pub use refused::RefusedPart;
+pub(crate) use rendering::Rendering;
 pub use report::{Departure, DropReason, RenderReport};
 pub(crate) use sampling::add_fields;
 pub use sampling::{SamplingOptions, ToolChoice};
@@ -69,23 +71,15 @@ pub struct RenderedRequest {
     pub report: RenderReport,
 }
 
-/// All inputs of a renderer.
+/// All inputs of a renderer but the conversation.
 pub(crate) struct RequestInput<'a> {
-    pub(crate) thread: &'a Thread<'a>,
-    pub(crate) tools: &'a [&'a ToolSpec],
+    pub(crate) tools: Vec<&'a ToolSpec>,
     pub(crate) target: &'a ModelTarget,
     pub(crate) options: &'a RequestOptions,
     /// The schema of the answer, if the provider enforces it.
-    pub(crate) output: Option<&'a OutputSchema>,
-    /// Text that is added to the system message.
-    pub(crate) added: Option<&'a Part>,
-}
-
-impl<'a> RequestInput<'a> {
-    /// The parts of the system message.
-    pub(crate) fn system(&self) -> impl Iterator<Item = &'a Part> {
-        self.thread.system.iter().copied().chain(self.added)
-    }
+    pub(crate) output: Option<OutputSchema>,
+    /// The text of the system message.
+    pub(crate) system: String,
 }
 
 /// Renders texts and media as pieces, with labels. Texts of white space only are left out, since some

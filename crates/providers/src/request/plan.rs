@@ -8,9 +8,10 @@ use backstitch_core::message::{Large, OptionCall, Part};
 use serde_json::Value;
 
 use super::legal::{self, ResultText};
-use super::options::{OpenCalls, RequestOptions};
-use super::report::{Departure, DropReason, RenderReport};
-use super::thread::{InputMessage, ThreadEntry, ThreadTurn};
+use super::options::OpenCalls;
+use super::rendering::Rendering;
+use super::report::{Departure, DropReason};
+use super::thread::ThreadTurn;
 use super::{RenderError, RequestInput};
 use crate::provider::ModelTarget;
 
@@ -22,11 +23,6 @@ pub(crate) struct RawCall {
 
 /// Finds the calls in a raw payload, in order; `None` when the payload cannot be sent back.
 pub(crate) type RawCalls = fn(&Value) -> Option<Vec<RawCall>>;
-
-pub(crate) enum PlannedEntry<'a> {
-    Input(&'a InputMessage<'a>),
-    Turn(PlannedTurn<'a>),
-}
 
 pub(crate) struct PlannedTurn<'a> {
     pub(crate) parts: &'a [&'a Part],
@@ -56,49 +52,39 @@ impl PlannedCall<'_> {
     }
 }
 
-/// Plans a request.
-pub(crate) fn plan<'a>(
-    input: &RequestInput<'a>,
+/// Plans a turn.
+pub(crate) fn plan_turn<'a>(
+    turn: &'a ThreadTurn<'a>,
+    input: &RequestInput<'_>,
     raw_calls: RawCalls,
-    report: &mut RenderReport,
-) -> Result<Vec<PlannedEntry<'a>>, RenderError> {
-    for call in &input.thread.orphans {
-        report.note(Departure::OrphanResult { call: *call });
-    }
-    let RequestInput { thread, target, options, .. } = *input;
-    let mut planner = Planner { target, options, raw_calls, report, used: HashSet::new() };
-    let planned = thread.entries.iter().map(|entry| match entry {
-        ThreadEntry::Input(message) => Ok(PlannedEntry::Input(message)),
-        ThreadEntry::Turn(turn) => planner.plan_turn(turn).map(PlannedEntry::Turn),
-    });
-    planned.collect()
+    rendering: &mut Rendering,
+) -> Result<PlannedTurn<'a>, RenderError> {
+    Planner { input, raw_calls, rendering }.plan_turn(turn)
 }
 
 /// A plan in the making.
 struct Planner<'p> {
-    target: &'p ModelTarget,
-    options: &'p RequestOptions,
+    input: &'p RequestInput<'p>,
     raw_calls: RawCalls,
-    report: &'p mut RenderReport,
-    /// The ids of calls in the request so far.
-    used: HashSet<String>,
+    rendering: &'p mut Rendering,
 }
 
 impl Planner<'_> {
-    fn plan_turn<'a>(&mut self, turn: &'a ThreadTurn<'a>) -> Result<PlannedTurn<'a>, RenderError> {
-        let is_ours = turn.sidecar.is_some_and(|sidecar| sidecar.provider == self.target.provider.as_str());
+    fn plan_turn<'a>(mut self, turn: &'a ThreadTurn<'a>) -> Result<PlannedTurn<'a>, RenderError> {
+        let is_ours =
+            turn.sidecar.is_some_and(|sidecar| sidecar.provider == self.input.target.provider.as_str());
         let raw = self.replayable(turn)?;
         let mut calls = Vec::with_capacity(turn.calls.len());
         for call in &turn.calls {
             let id = call.call.invocation_id;
-            let (result, parts) = match (call.result, self.options.open_calls) {
+            let (result, parts) = match (call.result, self.input.options.open_calls) {
                 (Some(result), _) => (legal::result_text(result)?, result.parts.as_slice()),
                 (None, OpenCalls::Interrupted) => {
-                    self.report.note(Departure::Interrupted { call: id });
+                    self.rendering.report.note(Departure::Interrupted { call: id });
                     (legal::interrupted(), &[][..])
                 }
                 (None, OpenCalls::Skip) => {
-                    self.report.note(Departure::Skipped { call: id });
+                    self.rendering.report.note(Departure::Skipped { call: id });
                     continue;
                 }
             };
@@ -106,10 +92,10 @@ impl Planner<'_> {
             let wire_id = if raw.is_some() {
                 theirs
             } else {
-                let fresh = theirs.filter(|id| legal::is_legal_id(id) && !self.used.contains(id));
+                let fresh = theirs.filter(|id| legal::is_legal_id(id) && !self.rendering.used.contains(id));
                 Some(fresh.unwrap_or_else(|| legal::minted_id(id)))
             };
-            self.used.extend(wire_id.clone());
+            self.rendering.used.extend(wire_id.clone());
             calls.push(PlannedCall { call: call.call, wire_id, result, parts });
         }
         Ok(PlannedTurn { parts: &turn.parts, calls, raw })
@@ -118,7 +104,7 @@ impl Planner<'_> {
     /// The payload of a turn, if it can be sent back; otherwise the reason is added to the report.
     fn replayable(&mut self, turn: &ThreadTurn<'_>) -> Result<Option<Value>, RenderError> {
         let Some(sidecar) = turn.sidecar else { return Ok(None) };
-        let judged = match (refused(self.target, sidecar), &sidecar.payload) {
+        let judged = match (refused(self.input.target, sidecar), &sidecar.payload) {
             (None, None) if sidecar.payload_redacted => Err(DropReason::Secret),
             (_, None) => return Ok(None),
             (Some(reason), Some(_)) => Err(reason),
@@ -127,7 +113,12 @@ impl Planner<'_> {
         };
         if let Err(reason) = judged {
             let (provider, model) = (sidecar.provider.clone(), sidecar.model.clone());
-            self.report.note(Departure::PayloadDropped { turn: turn.number, provider, model, reason });
+            self.rendering.report.note(Departure::PayloadDropped {
+                turn: turn.number,
+                provider,
+                model,
+                reason,
+            });
         }
         Ok(judged.ok())
     }
@@ -136,14 +127,14 @@ impl Planner<'_> {
         let raw: Value = serde_json::from_str(payload).map_err(|_| DropReason::NotUnderstood)?;
         let found = (self.raw_calls)(&raw).ok_or(DropReason::NotUnderstood)?;
         let is_open = turn.calls.iter().any(|call| call.result.is_none());
-        let skips = is_open && self.options.open_calls == OpenCalls::Skip;
+        let skips = is_open && self.input.options.open_calls == OpenCalls::Skip;
         let theirs = turn.calls.iter().map(|call| call.call.provider_call_id.as_ref());
         if skips || !found.iter().map(|call| call.id.as_ref()).eq(theirs) {
             return Err(DropReason::CallsDiffer);
         }
         let mut seen = HashSet::new();
         for id in found.iter().filter_map(|call| call.id.as_ref()) {
-            if self.used.contains(id) || !seen.insert(id) {
+            if self.rendering.used.contains(id) || !seen.insert(id) {
                 return Err(DropReason::IdsRepeat);
             }
             if !legal::is_legal_id(id) {

@@ -111,6 +111,13 @@ impl RenderReport {
         self.media_bytes += data.map_or(0, str::len);
     }
 
+    /// Adds the differences of later parts of the request.
+    pub(crate) fn append(&mut self, later: Self) {
+        self.departures.extend(later.departures);
+        self.media += later.media;
+        self.media_bytes += later.media_bytes;
+    }
+
     /// The dropped payloads.
     pub fn dropped(&self) -> impl Iterator<Item = &Departure> {
         self.departures.iter().filter(|departure| matches!(departure, Departure::PayloadDropped { .. }))

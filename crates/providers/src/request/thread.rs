@@ -78,12 +78,19 @@ impl<'a> Thread<'a> {
     /// # }
     /// ```
     pub fn of(messages: impl IntoIterator<Item = &'a Arc<InnerMessage>>) -> Self {
-        let mut messages = messages.into_iter().map(|message| &**message).peekable();
+        let mut messages = messages.into_iter().peekable();
+        let system = messages.next_if(|message| message.role() == Role::System);
+        let system = system.into_iter().flat_map(|message| parts_of(message)).collect();
+        Self { system, ..Self::after(&mut TurnNumbers::default(), messages) }
+    }
+
+    /// Groups the messages after those that are numbered already, without a system message.
+    pub(crate) fn after(
+        numbers: &mut TurnNumbers,
+        messages: impl IntoIterator<Item = &'a Arc<InnerMessage>>,
+    ) -> Self {
         let mut thread = Self::default();
-        if let Some(system) = messages.next_if(|message| message.role() == Role::System) {
-            thread.system = parts_of(system).iter().collect();
-        }
-        let (turns, unanswered) = group_by_turn(messages);
+        let (turns, unanswered) = group_by_turn(numbers, messages.into_iter().map(|message| &**message));
         let in_turns = turns.iter().flat_map(|turn| turn.before.iter().chain(&turn.messages));
         let in_order = in_turns.chain(&unanswered).copied();
         let mut results: HashMap<CallId, &OptionResult> = HashMap::new();
@@ -141,9 +148,9 @@ struct TurnGroup<'a> {
 /// the next answer. A result without an answer counts as an ordinary message. Also returns the messages after the
 /// last turn.
 fn group_by_turn<'a>(
+    numbers: &mut TurnNumbers,
     messages: impl Iterator<Item = &'a InnerMessage>,
 ) -> (Vec<TurnGroup<'a>>, Vec<&'a InnerMessage>) {
-    let mut numbers = TurnNumbers::default();
     let messages: Vec<_> = messages.map(|message| (numbers.number(message), message)).collect();
     let answers = messages.iter().filter(|(_, message)| message.role() == Role::Assistant);
     let mut turns: BTreeMap<u64, Vec<&InnerMessage>> =

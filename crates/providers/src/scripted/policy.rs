@@ -171,7 +171,7 @@ impl Policy for ScriptedPolicy {
     ) -> BoxFuture<'_, Result<PolicyAnswer, PolicyError>> {
         Box::pin(async move {
             if let Some(wire) = self.wire.as_ref().filter(|_| described.body.is_none()) {
-                wire.written(&question).map_err(|unsent| wire.unsent(unsent))?;
+                wire.encode(&question).map_err(|unsent| wire.unsent(unsent))?;
             }
             let place = question.transcript.answers();
             let reply = self.script.replies.get(place).ok_or_else(|| self.ended())?;

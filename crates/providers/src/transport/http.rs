@@ -69,7 +69,7 @@ impl Http {
 impl Transport for Http {
     fn send(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>> {
         Box::pin(async move {
-            let builder = self.client.post(&request.url).body(request.body.as_bytes().to_vec());
+            let builder = self.client.post(&request.url).body(request.body.text());
             self.answer(builder, &request).await
         })
     }

@@ -9,9 +9,7 @@ mod header;
 mod http;
 mod miss;
 
-use std::sync::Arc;
-
-use backstitch_core::ports::BoxFuture;
+use backstitch_core::ports::{BoxFuture, RequestBody};
 use secrecy::SecretString;
 
 pub use header::{InvalidHeader, RequestHeader};
@@ -31,7 +29,7 @@ pub struct HttpRequest {
     /// Headers that the user adds. They replace others of the same name.
     pub custom: Vec<RequestHeader>,
     /// The body.
-    pub body: Arc<str>,
+    pub body: RequestBody,
 }
 
 /// A response whose body is still being received.

@@ -117,7 +117,7 @@ fn what_is_sent_is_what_was_described() {
         let info = policy.describe(&question);
         block_on(policy.decide(question, info.clone())).unwrap();
         let sent = transport.sent.lock().unwrap();
-        let body = &sent[0].body;
+        let body = sent[0].body.text();
         assert_eq!(info.digest, Some(backstitch_core::digest::Digest::of(body.as_bytes())));
         assert_eq!((info.length, info.provider.as_str()), (body.len() as u64, provider.as_str()));
         assert!(sent[0].secret.is_some() && !sent[0].url.contains(KEY));
@@ -196,6 +196,6 @@ fn compatible_servers_are_asked_at_their_address() {
     let sent = transport.sent.lock().unwrap();
     assert_eq!(sent[0].url, "http://127.0.0.1:9/v1/chat/completions");
     assert!(sent[0].secret.is_none());
-    let body: Value = serde_json::from_str(&sent[0].body).unwrap();
+    let body: Value = serde_json::from_str(&sent[0].body.text()).unwrap();
     assert_eq!((&body["max_tokens"], body.get("stream")), (&json!(5), None));
 }

@@ -6,8 +6,10 @@
 //! of all four providers render their requests: of the whole conversation, or of what a strategy leaves of
 //! it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use backstitch_core::digest::Digest;
 use backstitch_core::extra::Extra;
 use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{Batch, InnerMessage, Origin, Position, SessionCreated};
@@ -15,7 +17,7 @@ use backstitch_core::machine::{
     EvaluationHistory, MachineAction, MachineFactory, ToolLoopFactory, conversation,
 };
 use backstitch_core::message::{MessageBuilder, PolicyName};
-use backstitch_core::ports::PolicyRequest;
+use backstitch_core::ports::{Policy, PolicyRequest, RequestBody, RequestMemo};
 use backstitch_core::session::Session;
 use backstitch_core::time::Clock;
 use backstitch_core::view::{Evaluation, JournalView, Transcript};
@@ -76,6 +78,8 @@ struct Counted {
     interrupted: usize,
     compressed: usize,
     followed: usize,
+    /// Pieces of bodies that were encoded for an earlier request.
+    shared: usize,
 }
 
 /// How much of a conversation is shown: all of it, the last answers, or all but old results.
@@ -118,6 +122,9 @@ struct Checker {
     sampled: Sampled,
     variant: usize,
     policies: Vec<(Provider, ModelPolicy)>,
+    /// What the requests of each conversation left, and those of all of them.
+    memos: HashMap<(Provider, EvaluationId, usize), RequestMemo>,
+    memo: RequestMemo,
     counted: Counted,
 }
 
@@ -129,7 +136,15 @@ impl Checker {
             (provider, policy.with_options(options(variant, provider)))
         });
         let sampled = Sampled::of(journal, seed, variant % 2 == 1);
-        Self { sampled, variant, policies: policies.collect(), counted: Counted::default() }
+        let policies = policies.collect();
+        Self {
+            sampled,
+            variant,
+            policies,
+            memos: HashMap::new(),
+            memo: RequestMemo::default(),
+            counted: Counted::default(),
+        }
     }
 
     /// Checks every cut of the journal, and forks at some of them.
@@ -193,6 +208,7 @@ impl Checker {
             refusals: Default::default(),
             deltas: Default::default(),
             session: Session::new(view.created().session_id, sample::clock()),
+            memo: RequestMemo::default(),
         };
         let open = transcript.pending_tool_calls(id).len();
         let answered: Vec<_> = said.iter().filter_map(|message| message.tool_call_id()).collect();
@@ -212,6 +228,19 @@ impl Checker {
             check_form(provider.as_str(), &rendered.body)
                 .unwrap_or_else(|error| panic!("{what} at {:?}: {error}", view.head()));
             let text = rendered.body.to_string();
+            // As a driver does, with what the requests before left: of this conversation, and of all of them.
+            for memo in [self.memos.entry((*provider, id, followed.len())).or_default(), &mut self.memo] {
+                let info = policy.describe(&PolicyRequest { memo: memo.clone(), ..question.clone() });
+                assert_eq!(
+                    info.body.as_ref().map(RequestBody::text),
+                    Some(text.clone()),
+                    "{what}, {provider}"
+                );
+                assert_eq!(info.digest, Some(Digest::of(text.as_bytes())), "{what}, {provider}");
+                let departures = rendered.report.departures.iter().map(ToString::to_string);
+                assert_eq!(info.departures, departures.collect::<Vec<_>>(), "{what}, {provider}");
+                self.counted.shared += info.body.map_or(0, |body| body.pieces().count().saturating_sub(2));
+            }
             self.counted.replayed += usize::from(text.contains("\"hm\""));
             let shown = text.matches("interrupted: the call was cut off").count();
             let expected = if self.variant % 3 == 2 { 0..=0 } else { least..=most };
@@ -271,8 +300,9 @@ fn said(
 #[test]
 fn sample_journals_ask_replay_fork_and_interrupt() {
     let counted = Checker::new(&sample::journal(3, 25), 1, 0).check();
-    let Counted { asked, replayed, forks, interrupted, followed, .. } = counted;
+    let Counted { asked, replayed, forks, interrupted, followed, shared, .. } = counted;
     assert!(asked > 20 && replayed > 20 && forks > 5 && interrupted > 20 && followed > 20, "{counted:?}");
+    assert!(shared > 20, "{counted:?}");
     Checker::new(&sample::every_kind(), 2, 1).check();
     for variant in [1, 2, 3, 6, 7, 8] {
         let counted = Checker::new(&sample::journal(4, 12), 1, variant).check();

@@ -179,7 +179,7 @@ fn requests_can_be_made_as_if_they_were_sent() {
         let question = Talk::new().system("Be brief.").user("Look").question();
         let described = policy.describe(&question);
         assert_eq!((described.provider.as_str(), described.model.as_str()), ("scripted", "tailor"));
-        let body = described.body.unwrap();
+        let body = described.body.unwrap().text();
         assert_eq!(described.digest, Some(Digest::of(body.as_bytes())));
         validate(provider, &serde_json::from_str(&body).unwrap()).unwrap();
         assert_eq!(ask(&policy, question).unwrap(), PolicyAnswer::text("Done."));

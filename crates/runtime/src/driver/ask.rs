@@ -274,7 +274,8 @@ impl Asker {
             });
         });
         let question = state.request(agent, evaluation, shown, media, deltas, RequestPurpose::Answer)?;
-        Ok((question, left_out))
+        let memo = self.content.hydrated.memo();
+        Ok((PolicyRequest { memo, ..question }, left_out))
     }
 
     /// Records that a request is about to be sent, which costs `turns` besides its estimate. The inner error names the limit

@@ -11,7 +11,7 @@ use backstitch_core::id::{EvaluationId, MessageId};
 use backstitch_core::journal::{InnerMessage, LargeRecord};
 use backstitch_core::message::Message;
 use backstitch_core::object::{ObjectContent, ObjectId};
-use backstitch_core::ports::{MediaBytes, Store, content_of, fetch_large};
+use backstitch_core::ports::{MediaBytes, RequestMemo, Store, content_of, fetch_large};
 use backstitch_core::session::Items;
 use backstitch_core::view::Transcript;
 
@@ -26,6 +26,7 @@ pub(super) struct ContentCache {
     media: Mutex<HashMap<ObjectId, Arc<[u8]>>>,
     whole: Mutex<Option<CachedTranscript>>,
     conversation: Mutex<Conversation>,
+    memo: RequestMemo,
 }
 
 /// The transcript of the previous hydration.
@@ -153,6 +154,11 @@ impl ContentCache {
         // Media that is no longer shown is dropped from the cache.
         *self.media.lock().unwrap_or_else(PoisonError::into_inner) = found.clone();
         Ok(Arc::new(found))
+    }
+
+    /// Returns what the policy keeps between requests for answers.
+    pub(super) fn memo(&self) -> RequestMemo {
+        self.memo.clone()
     }
 
     fn known(&self, id: MessageId) -> Option<Arc<InnerMessage>> {

@@ -7,7 +7,7 @@ use backstitch_core::id::EvaluationId;
 use backstitch_core::journal::{InnerMessage, RequestStarted, Role};
 use backstitch_core::machine::{EvaluationHistory, FollowedConversation, TurnState, VisibleHistory};
 use backstitch_core::object::ObjectId;
-use backstitch_core::ports::{Deltas, MediaBytes, PolicyRequest, Store};
+use backstitch_core::ports::{Deltas, MediaBytes, PolicyRequest, RequestMemo, Store};
 use backstitch_core::session::{Items, Session};
 use backstitch_core::time::Clock;
 use backstitch_core::view::{JournalView, Transcript};
@@ -133,6 +133,7 @@ impl QuestionState {
             refusals: fit::refusals(agent, &self.view),
             deltas,
             session: self.session.clone(),
+            memo: RequestMemo::default(),
         })
     }
 }

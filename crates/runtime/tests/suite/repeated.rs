@@ -30,13 +30,13 @@ const TURNS: (usize, usize) = (45, 200);
 #[derive(Default)]
 struct Comparing {
     answered: AtomicUsize,
-    last: Mutex<Option<Arc<str>>>,
+    last: Mutex<Option<String>>,
     shares: Mutex<Vec<f64>>,
 }
 
 impl Transport for Comparing {
     fn send(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, TransportError>> {
-        let body = request.body;
+        let body = request.body.text();
         let before = self.last.lock().unwrap().replace(body.clone()).unwrap_or_default();
         let equal = before.bytes().zip(body.bytes()).take_while(|(before, now)| before == now).count();
         self.shares.lock().unwrap().push(equal as f64 / body.len() as f64);

@@ -51,7 +51,7 @@ impl Runtime {
             None => verdict(&replay),
         };
         let RequestReplay { recorded, rendered, is_redacted } = replay;
-        let body = rendered.body.as_deref();
+        let body = rendered.body.map(|body| body.text());
         let form = |digest, length, renderer: &Option<String>| RequestForm {
             digest,
             length,
@@ -68,9 +68,9 @@ impl Runtime {
             agrees,
             redacted: is_redacted,
             verdict,
-            request: body.and_then(|body| serde_json::from_str(body).ok()),
+            request: body.as_deref().and_then(|body| serde_json::from_str(body).ok()),
         };
-        Ok(RenderedRequest { report, body: body.map(str::to_owned) })
+        Ok(RenderedRequest { report, body })
     }
 
     /// Finds the position of a request. One that was repeated after a crash is recorded again: the last one is used.

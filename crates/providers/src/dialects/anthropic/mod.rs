@@ -46,7 +46,11 @@ pub(super) static DIALECT: Dialect = Dialect {
     },
     refused_option,
     output_schema: schema::output_schema,
-    render: request::render,
+    messages: "messages",
+    raw_calls: request::raw_calls,
+    render_input: request::render_input,
+    render_turn: request::render_turn,
+    render_body: request::render_body,
     parse: response::parse,
     stream_reader: |target| Box::new(stream::MessagesStream::new(target)),
     usage: &UsageFields {

@@ -6,49 +6,49 @@ use serde_json::{Value, json};
 
 use super::DIALECT;
 use crate::request::{
-    CacheMarks, Departure, Media, Piece, PlannedCall, PlannedEntry, PlannedTurn, RawCall, RenderError,
-    RenderReport, RequestInput, RequestOptions, ThinkingBudget, ToolChoice, fields, is_filled, last_role,
-    legal, nudge, object, parameters, plan, render_pieces, words,
+    CacheMarks, Departure, InputMessage, Media, Piece, PlannedCall, PlannedTurn, RawCall, RenderError,
+    RenderReport, Rendering, RequestInput, RequestOptions, ThinkingBudget, ToolChoice, fields, is_filled,
+    last_role, legal, nudge, object, parameters, render_pieces, words,
 };
 
 /// The default token limit of an answer. Messages requires one.
 const MAX_TOKENS: u32 = 8192;
 
-pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Result<Value, RenderError> {
-    let RequestInput { tools, target, options, output, .. } = *input;
-    let mut media = Media::new(input, DIALECT.media, report);
-    let mut messages: Vec<Value> = Vec::new();
-    let system = words(input.system(), media.report)?;
-    for planned in plan(input, raw_calls, media.report)? {
-        match planned {
-            PlannedEntry::Input(message) => {
-                let mut blocks = render_pieces(message.parts.iter().copied(), &mut media, block)?;
-                if message.is_system && !blocks.is_empty() {
-                    blocks.insert(0, text_block("System:"));
-                }
-                push_user(&mut messages, blocks);
-            }
-            PlannedEntry::Turn(turn) => push_turn(turn, &mut messages, &mut media)?,
-        }
+pub(super) fn render_input(
+    message: &InputMessage<'_>,
+    input: &RequestInput<'_>,
+    rendering: &mut Rendering,
+) -> Result<(), RenderError> {
+    let (messages, mut media) = rendering.parts(input, DIALECT.media);
+    let mut blocks = render_pieces(message.parts.iter().copied(), &mut media, block)?;
+    if message.is_system && !blocks.is_empty() {
+        blocks.insert(0, text_block("System:"));
     }
-    end_with_user(&mut messages, report);
+    push_user(messages, blocks);
+    Ok(())
+}
+
+pub(super) fn render_body(input: &RequestInput<'_>, rendering: &mut Rendering) -> Result<Value, RenderError> {
+    let RequestInput { tools, target, options, output, system } = input;
+    end_with_user(&mut rendering.messages, &mut rendering.report);
 
     let max_tokens = options.max_output_tokens.unwrap_or_else(|| default_limit(options.thinking));
     let mut tools: Vec<Value> = tools.iter().map(|tool| declared(tool)).collect();
-    let mut system: Vec<Value> = if system.is_empty() { Vec::new() } else { vec![text_block(system)] };
+    let mut system: Vec<Value> =
+        if system.is_empty() { Vec::new() } else { vec![text_block(system.as_str())] };
     if options.cache == CacheMarks::Auto {
         mark(tools.last_mut());
         mark(system.last_mut());
-        mark_messages(&mut messages, tools.is_empty());
+        mark_messages(&mut rendering.messages, tools.is_empty());
     }
-    let thinking = thinking(options, &messages, report);
+    let thinking = thinking(options, rendering);
     let choice = tool_choice(options).filter(|_| !tools.is_empty());
-    let format = output.map(|output| json!({"type": "json_schema", "schema": output.schema}));
+    let format = output.as_ref().map(|output| json!({"type": "json_schema", "schema": output.schema}));
     Ok(object([
         ("model", target.model.clone().into()),
         ("max_tokens", max_tokens.into()),
         ("system", system.into()),
-        ("messages", messages.into()),
+        ("messages", std::mem::take(&mut rendering.messages).into()),
         ("tools", tools.into()),
         ("tool_choice", choice.into()),
         ("stop_sequences", options.sampling.stop.clone().into()),
@@ -129,35 +129,19 @@ fn default_limit(thinking: ThinkingBudget) -> u32 {
     MAX_TOKENS.saturating_add(budget)
 }
 
-fn blocks(message: &Value) -> Option<std::slice::Iter<'_, Value>> {
-    Some(message["content"].as_array()?.iter())
-}
-
 /// The `thinking` field. A fixed budget is left out where the thoughts before the last calls are missing,
 /// since the provider refuses it there.
-fn thinking(options: &RequestOptions, messages: &[Value], report: &mut RenderReport) -> Option<Value> {
-    let budget = match options.thinking {
-        ThinkingBudget::Default => return None,
-        ThinkingBudget::Adaptive => return Some(json!({"type": "adaptive"})),
-        ThinkingBudget::Budget(0) => return Some(json!({"type": "disabled"})),
-        ThinkingBudget::Budget(budget) => budget,
-    };
-    let is_result = |block: &Value| block["type"] == "tool_result";
-    let is_thought = |block: &Value| block["type"] == "thinking" || block["type"] == "redacted_thinking";
-    for pair in messages.windows(2).rev() {
-        let [assistant, user] = pair else { continue };
-        if user["role"] != "user" {
-            continue;
+fn thinking(options: &RequestOptions, rendering: &mut Rendering) -> Option<Value> {
+    match options.thinking {
+        ThinkingBudget::Default => None,
+        ThinkingBudget::Adaptive => Some(json!({"type": "adaptive"})),
+        ThinkingBudget::Budget(0) => Some(json!({"type": "disabled"})),
+        ThinkingBudget::Budget(_) if rendering.lacks_thoughts => {
+            rendering.report.note(Departure::ThinkingLeftOut);
+            None
         }
-        if !blocks(user).is_some_and(|mut blocks| blocks.any(is_result)) {
-            break;
-        }
-        if !blocks(assistant).is_some_and(|mut blocks| blocks.next().is_some_and(is_thought)) {
-            report.note(Departure::ThinkingLeftOut);
-            return None;
-        }
+        ThinkingBudget::Budget(budget) => Some(json!({"type": "enabled", "budget_tokens": budget})),
     }
-    Some(json!({"type": "enabled", "budget_tokens": budget}))
 }
 
 fn block(piece: Piece) -> Value {
@@ -173,15 +157,15 @@ fn block(piece: Piece) -> Value {
     fields([("type", kind.into()), ("source", source)])
 }
 
-fn push_turn(
+pub(super) fn render_turn(
     mut turn: PlannedTurn<'_>,
-    messages: &mut Vec<Value>,
-    media: &mut Media<'_>,
+    input: &RequestInput<'_>,
+    rendering: &mut Rendering,
 ) -> Result<(), RenderError> {
     let content = match turn.raw.take() {
         Some(raw) => replayed(raw, &turn)?,
         None => {
-            let text = words(turn.parts.iter().copied(), media.report)?;
+            let text = words(turn.parts.iter().copied(), &mut rendering.report)?;
             let mut content: Vec<Value> = Vec::new();
             if !text.is_empty() {
                 content.push(text_block(text.trim_end()));
@@ -201,11 +185,20 @@ fn push_turn(
     if content.is_empty() {
         return Ok(());
     }
-    end_with_user(messages, media.report);
+    end_with_user(&mut rendering.messages, &mut rendering.report);
+    let is_loop = !turn.calls.is_empty();
+    rendering.lacks_thoughts =
+        is_loop && (rendering.lacks_thoughts || !content.first().is_some_and(is_thought));
+    rendering.begin_turn();
+    let (messages, mut media) = rendering.parts(input, DIALECT.media);
     messages.push(fields([("role", "assistant".into()), ("content", content.into())]));
-    let results = turn.calls.iter().map(|call| result(call, media));
+    let results = turn.calls.iter().map(|call| result(call, &mut media));
     push_user(messages, results.collect::<Result<Vec<Value>, RenderError>>()?);
     Ok(())
+}
+
+fn is_thought(block: &Value) -> bool {
+    block["type"] == "thinking" || block["type"] == "redacted_thinking"
 }
 
 fn result(call: &PlannedCall<'_>, media: &mut Media<'_>) -> Result<Value, RenderError> {
@@ -244,7 +237,7 @@ fn is_blank(block: &Value) -> bool {
 
 /// The calls of a raw payload; `None` if one of its blocks has an unknown form and the payload cannot be sent
 /// back.
-fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
+pub(super) fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
     let mut calls = Vec::new();
     let mut ends_in_thoughts = true;
     for block in raw.as_array()?.iter().filter(|block| !is_blank(block)) {

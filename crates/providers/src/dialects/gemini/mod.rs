@@ -44,7 +44,11 @@ pub(super) static DIALECT: Dialect = Dialect {
     },
     refused_option,
     output_schema,
-    render: request::render,
+    messages: "contents",
+    raw_calls: request::raw_calls,
+    render_input: request::render_input,
+    render_turn: request::render_turn,
+    render_body: request::render_body,
     parse: response::parse,
     stream_reader: |target| Box::new(stream::GeminiStream::new(target)),
     usage: &UsageFields {

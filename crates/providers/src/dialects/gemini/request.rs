@@ -5,34 +5,31 @@ use serde_json::{Value, json};
 
 use super::DIALECT;
 use crate::request::{
-    Media, OutputSchema, Piece, PlannedCall, PlannedEntry, PlannedTurn, RawCall, RenderError, RenderReport,
-    RequestInput, RequestOptions, SamplingOptions, ThinkingBudget, ToolChoice, fields, is_filled, last_role,
-    legal, nudge, object, parameters, plan, render_pieces, words,
+    InputMessage, OutputSchema, Piece, PlannedCall, PlannedTurn, RawCall, RenderError, RenderReport,
+    Rendering, RequestInput, RequestOptions, SamplingOptions, ThinkingBudget, ToolChoice, fields, is_filled,
+    last_role, legal, nudge, object, parameters, render_pieces, words,
 };
 
 /// Replaces the signature, which Gemini requires, of calls that Gemini did not make.
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
-pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Result<Value, RenderError> {
-    let RequestInput { tools, options, output, .. } = *input;
-    let mut media = Media::new(input, DIALECT.media, report);
-    let mut contents: Vec<Value> = Vec::new();
-    let system = words(input.system(), media.report)?;
-    for planned in plan(input, raw_calls, media.report)? {
-        match planned {
-            PlannedEntry::Input(message) => {
-                let mut parts = render_pieces(message.parts.iter().copied(), &mut media, part)?;
-                if message.is_system && !parts.is_empty() {
-                    parts.insert(0, json!({"text": "System:"}));
-                }
-                push(&mut contents, "user", parts);
-            }
-            PlannedEntry::Turn(turn) => push_turn(turn, &mut contents, &mut media)?,
-        }
+pub(super) fn render_input(
+    message: &InputMessage<'_>,
+    input: &RequestInput<'_>,
+    rendering: &mut Rendering,
+) -> Result<(), RenderError> {
+    let (contents, mut media) = rendering.parts(input, DIALECT.media);
+    let mut parts = render_pieces(message.parts.iter().copied(), &mut media, part)?;
+    if message.is_system && !parts.is_empty() {
+        parts.insert(0, json!({"text": "System:"}));
     }
-    if last_role(&contents) != Some("user") {
-        push(&mut contents, "user", vec![json!({"text": nudge(report)})]);
-    }
+    push(contents, "user", parts);
+    Ok(())
+}
+
+pub(super) fn render_body(input: &RequestInput<'_>, rendering: &mut Rendering) -> Result<Value, RenderError> {
+    let RequestInput { tools, options, output, system, .. } = input;
+    end_with_user(rendering);
 
     let has_tools = !tools.is_empty();
     let system = (!system.is_empty()).then(|| json!({"parts": [{"text": system}]}));
@@ -40,10 +37,10 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Res
     let calling = tool_choice(&options.tool_choice).filter(|_| has_tools);
     Ok(object([
         ("systemInstruction", system.into()),
-        ("contents", contents.into()),
+        ("contents", std::mem::take(&mut rendering.messages).into()),
         ("tools", has_tools.then(|| json!([{"functionDeclarations": declared}])).into()),
         ("toolConfig", calling.map(|calling| json!({"functionCallingConfig": calling})).into()),
-        ("generationConfig", config(options, output)),
+        ("generationConfig", config(options, output.as_ref())),
     ]))
 }
 
@@ -93,6 +90,13 @@ fn push(contents: &mut Vec<Value>, role: &str, parts: Vec<Value>) {
     }
 }
 
+fn end_with_user(rendering: &mut Rendering) {
+    if last_role(&rendering.messages) != Some("user") {
+        let text = json!({"text": nudge(&mut rendering.report)});
+        push(&mut rendering.messages, "user", vec![text]);
+    }
+}
+
 fn part(piece: Piece) -> Value {
     match piece {
         Piece::Text(text) => fields([("text", text.into())]),
@@ -101,15 +105,15 @@ fn part(piece: Piece) -> Value {
     }
 }
 
-fn push_turn(
+pub(super) fn render_turn(
     mut turn: PlannedTurn<'_>,
-    contents: &mut Vec<Value>,
-    media: &mut Media<'_>,
+    input: &RequestInput<'_>,
+    rendering: &mut Rendering,
 ) -> Result<(), RenderError> {
     let mut parts = match turn.raw.take() {
-        Some(raw) => replayed(raw, &turn, media.report)?,
+        Some(raw) => replayed(raw, &turn, &mut rendering.report)?,
         None => {
-            let text = words(turn.parts.iter().copied(), media.report)?;
+            let text = words(turn.parts.iter().copied(), &mut rendering.report)?;
             let mut parts: Vec<Value> = Vec::new();
             if !text.is_empty() {
                 parts.push(fields([("text", text.into())]));
@@ -132,9 +136,9 @@ fn push_turn(
     {
         first["thoughtSignature"] = UNSIGNED.into();
     }
-    if last_role(contents) != Some("user") {
-        push(contents, "user", vec![json!({"text": nudge(media.report)})]);
-    }
+    end_with_user(rendering);
+    rendering.begin_turn();
+    let (contents, mut media) = rendering.parts(input, DIALECT.media);
     push(contents, "model", parts);
     let (mut responses, mut shown) = (Vec::new(), Vec::new());
     for call in &turn.calls {
@@ -191,7 +195,7 @@ const KINDS: [&str; 6] =
 
 /// The calls of a raw payload; `None` if one of its parts has an unknown form and the payload cannot be sent
 /// back.
-fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
+pub(super) fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
     let is_typed = |media: &Value| media["mimeType"].as_str().is_some_and(|mime| mime.contains('/'));
     let mut calls = Vec::new();
     for part in raw.as_array()? {

@@ -34,7 +34,11 @@ pub(super) static DIALECT: Dialect = Dialect {
         limit.or_else(|| options.refuse_effort_except(&openai::EFFORTS))
     },
     output_schema: openai::output_schema,
-    render: request::render,
+    messages: "messages",
+    raw_calls: request::raw_calls,
+    render_input: request::render_input,
+    render_turn: request::render_turn,
+    render_body: request::render_body,
     parse: response::parse,
     stream_reader: |target| Box::new(stream::ChatStream::new(target)),
     usage: &UsageFields {

@@ -8,51 +8,54 @@ use super::super::openai;
 use super::DIALECT;
 use crate::answer::without_thoughts;
 use crate::request::{
-    Media, OutputSchema, Piece, PlannedEntry, PlannedTurn, RawCall, RefusedPart, RenderError, RenderReport,
-    RequestInput, fields, last_role, legal, nudge, object, only_text, parameters, pieces, plan, words,
+    InputMessage, OutputSchema, Piece, PlannedTurn, RawCall, RefusedPart, RenderError, RenderReport,
+    Rendering, RequestInput, fields, last_role, legal, nudge, object, only_text, parameters, pieces, words,
 };
 
 /// Fields of answers that are refused or useless in requests.
 const ANSWER_ONLY: [&str; 5] = ["annotations", "audio", "images", "refusal", "function_call"];
 
-pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Result<Value, RenderError> {
-    let RequestInput { tools, target, options, output, .. } = *input;
-    let mut media = Media::new(input, DIALECT.media, report);
-    let mut messages = Vec::new();
-    let system = words(input.system(), media.report)?;
-    if !system.is_empty() {
-        messages.push(json!({"role": "system", "content": system}));
-    }
-    // Images of the last answer, which stand in the next message of a user.
-    let mut images: Vec<&Part> = Vec::new();
-    for planned in plan(input, raw_calls, media.report)? {
-        let images_before = std::mem::take(&mut images);
-        let mut content = media.leniently(|media| pieces(images_before, media))?;
-        match planned {
-            PlannedEntry::Input(message) if message.is_system => {
-                messages.extend(user(content));
-                let text = words(message.parts.iter().copied(), media.report)?;
-                if !text.is_empty() {
-                    messages.push(json!({"role": "system", "content": text}));
-                }
-            }
-            PlannedEntry::Input(message) => {
-                content.extend(pieces(message.parts.iter().copied(), &mut media)?);
-                messages.extend(user(content));
-            }
-            PlannedEntry::Turn(turn) => {
-                messages.extend(user(content));
-                images = push_turn(turn, &mut messages, &mut media)?;
-            }
+pub(super) fn render_input(
+    message: &InputMessage<'_>,
+    input: &RequestInput<'_>,
+    rendering: &mut Rendering,
+) -> Result<(), RenderError> {
+    let mut content = take_images(input, rendering)?;
+    let (messages, mut media) = rendering.parts(input, DIALECT.media);
+    if message.is_system {
+        messages.extend(user(content));
+        let text = words(message.parts.iter().copied(), media.report)?;
+        if !text.is_empty() {
+            messages.push(json!({"role": "system", "content": text}));
         }
+    } else {
+        content.extend(pieces(message.parts.iter().copied(), &mut media)?);
+        messages.extend(user(content));
     }
-    messages.extend(user(media.leniently(|media| pieces(images, media))?));
-    if matches!(last_role(&messages), None | Some("assistant" | "system")) {
+    Ok(())
+}
+
+/// The images of the last answer.
+fn take_images(input: &RequestInput<'_>, rendering: &mut Rendering) -> Result<Vec<Piece>, RenderError> {
+    let images = std::mem::take(&mut rendering.images);
+    let (_, mut media) = rendering.parts(input, DIALECT.media);
+    media.leniently(|media| pieces(&images, media))
+}
+
+pub(super) fn render_body(input: &RequestInput<'_>, rendering: &mut Rendering) -> Result<Value, RenderError> {
+    let RequestInput { tools, target, options, output, system } = input;
+    let images = take_images(input, rendering)?;
+    rendering.messages.extend(user(images));
+    if !system.is_empty() {
+        rendering.insert_first(json!({"role": "system", "content": system}));
+    }
+    let Rendering { messages, report, .. } = rendering;
+    if matches!(last_role(messages), None | Some("assistant" | "system")) {
         messages.push(json!({"role": "user", "content": nudge(report)}));
     }
 
     let named = |name: &str| json!({"type": "function", "function": {"name": name}});
-    let format = output.map(|OutputSchema { schema, strict }| {
+    let format = output.as_ref().map(|OutputSchema { schema, strict }| {
         json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": strict}})
     });
     let limit = options.max_output_tokens;
@@ -62,7 +65,7 @@ pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Res
     let reports_usage = options.stream && !options.refuses(RefusedPart::StreamUsage, report);
     Ok(object([
         ("model", target.model.clone().into()),
-        ("messages", messages.into()),
+        ("messages", std::mem::take(messages).into()),
         ("tools", tools.iter().map(|tool| declared(tool)).collect()),
         ("tool_choice", openai::tool_choice(input, named)),
         ("parallel_tool_calls", options.parallel_tool_calls.filter(|_| !tools.is_empty()).into()),
@@ -116,29 +119,36 @@ fn content_part(piece: Piece) -> Value {
     }
 }
 
-/// Adds an answer and the results of its calls. Returns the images of an answer without calls, which the model sees
-/// with the next message of a user: answers cannot hold images.
-fn push_turn<'a>(
-    mut turn: PlannedTurn<'a>,
-    messages: &mut Vec<Value>,
-    media: &mut Media<'_>,
-) -> Result<Vec<&'a Part>, RenderError> {
+/// Adds an answer and the results of its calls. Answers cannot hold images, so the model sees those of an answer without
+/// calls with the next message of a user.
+pub(super) fn render_turn(
+    mut turn: PlannedTurn<'_>,
+    input: &RequestInput<'_>,
+    rendering: &mut Rendering,
+) -> Result<(), RenderError> {
+    let images = take_images(input, rendering)?;
+    rendering.messages.extend(user(images));
     let mut shown: Vec<&Part> = Vec::new();
     let message = match turn.raw.take() {
         Some(raw) => {
             shown.extend(turn.parts.iter().copied().filter(|part| is_image(part)));
             // A message of media alone is described.
             match replayed(raw, &turn)? {
-                None => render_anew(&turn, media.report)?,
+                None => render_anew(&turn, &mut rendering.report)?,
                 message => message,
             }
         }
-        None => render_anew(&turn, media.report)?,
+        None => render_anew(&turn, &mut rendering.report)?,
     };
-    messages.extend(message);
-    if turn.calls.is_empty() {
-        return Ok(shown);
+    if message.is_some() || !turn.calls.is_empty() {
+        rendering.begin_turn();
     }
+    rendering.messages.extend(message);
+    if turn.calls.is_empty() {
+        rendering.images.extend(shown.into_iter().cloned());
+        return Ok(());
+    }
+    let (messages, mut media) = rendering.parts(input, DIALECT.media);
     for call in &turn.calls {
         let mut text = legal::marked(&call.result);
         let (spoken, seen): (Vec<&Part>, Vec<&Part>) =
@@ -152,7 +162,7 @@ fn push_turn<'a>(
         shown.extend(seen);
     }
     messages.extend(user(media.leniently(|media| pieces(shown, media))?));
-    Ok(Vec::new())
+    Ok(())
 }
 
 fn is_image(part: &Part) -> bool {
@@ -221,7 +231,7 @@ fn replayed(raw: Value, turn: &PlannedTurn<'_>) -> Result<Option<Value>, RenderE
 }
 
 /// The calls of a raw payload; `None` if it has an unknown form and cannot be sent back.
-fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
+pub(super) fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
     let message = raw.as_object()?;
     match message.get("content") {
         None | Some(Value::Null | Value::String(_)) => {}

@@ -36,7 +36,11 @@ pub(super) static DIALECT: Dialect = Dialect {
             .or_else(|| options.refuse_set(&["seed", "stop"]))
     },
     output_schema: openai::output_schema,
-    render: request::render,
+    messages: "input",
+    raw_calls: request::raw_calls,
+    render_input: request::render_input,
+    render_turn: request::render_turn,
+    render_body: request::render_body,
     parse: response::parse,
     stream_reader: |target| Box::new(stream::ResponsesStream::new(target)),
     usage: &UsageFields {

@@ -7,49 +7,48 @@ use serde_json::{Value, json};
 use super::super::openai;
 use super::DIALECT;
 use crate::request::{
-    Media, OutputSchema, Piece, PlannedCall, PlannedEntry, PlannedTurn, RawCall, ReasoningSummary,
-    RefusedPart, RenderError, RenderReport, RequestInput, fields, is_filled, legal, nudge, object,
-    parameters, plan, render_pieces, words,
+    InputMessage, Media, OutputSchema, Piece, PlannedCall, PlannedTurn, RawCall, ReasoningSummary,
+    RefusedPart, RenderError, RenderReport, Rendering, RequestInput, fields, is_filled, legal, nudge, object,
+    parameters, render_pieces, words,
 };
 
-pub(super) fn render(input: &RequestInput<'_>, report: &mut RenderReport) -> Result<Value, RenderError> {
-    let RequestInput { tools, target, options, output, .. } = *input;
-    let mut media = Media::new(input, DIALECT.media, report);
-    let mut items = Vec::new();
-    let system = words(input.system(), media.report)?;
-    for planned in plan(input, raw_calls, media.report)? {
-        match planned {
-            PlannedEntry::Input(message) => {
-                let role = if message.is_system { "developer" } else { "user" };
-                let content = render_pieces(message.parts.iter().copied(), &mut media, content)?;
-                if !content.is_empty() {
-                    items.push(fields([("role", role.into()), ("content", content.into())]));
-                }
-            }
-            PlannedEntry::Turn(turn) => push_turn(turn, &mut items, &mut media)?,
-        }
+pub(super) fn render_input(
+    message: &InputMessage<'_>,
+    input: &RequestInput<'_>,
+    rendering: &mut Rendering,
+) -> Result<(), RenderError> {
+    let (items, mut media) = rendering.parts(input, DIALECT.media);
+    let role = if message.is_system { "developer" } else { "user" };
+    let content = render_pieces(message.parts.iter().copied(), &mut media, content)?;
+    if !content.is_empty() {
+        items.push(fields([("role", role.into()), ("content", content.into())]));
     }
+    Ok(())
+}
+
+pub(super) fn render_body(input: &RequestInput<'_>, rendering: &mut Rendering) -> Result<Value, RenderError> {
+    let RequestInput { tools, target, options, output, system } = input;
     let asks = |item: &Value| item["role"] == "user" || item["type"] == "function_call_output";
-    if !items.last().is_some_and(asks) {
-        let text = json!({"type": "input_text", "text": nudge(report)});
-        items.push(json!({"role": "user", "content": [text]}));
+    if !rendering.messages.last().is_some_and(asks) {
+        let text = json!({"type": "input_text", "text": nudge(&mut rendering.report)});
+        rendering.messages.push(json!({"role": "user", "content": [text]}));
     }
 
-    let replays_reasoning = items.iter().any(|item| item["type"] == "reasoning");
-    let format = output.map(|OutputSchema { schema, strict }| {
+    let format = output.as_ref().map(|OutputSchema { schema, strict }| {
         json!({"type": "json_schema", "name": "answer", "schema": schema, "strict": strict})
     });
     let reasoning = options.effort.as_ref().map(|effort| {
         let is_summarized = options.summary == ReasoningSummary::Auto
-            && !options.refuses(RefusedPart::ReasoningSummary, report);
+            && !options.refuses(RefusedPart::ReasoningSummary, &mut rendering.report);
         object([("effort", effort.as_str().into()), ("summary", is_summarized.then_some("auto").into())])
     });
-    let is_included = replays_reasoning
-        || (reasons(&target.model) && !options.refuses(RefusedPart::EncryptedReasoning, report));
+    let is_included = rendering.has_reasoning
+        || (reasons(&target.model)
+            && !options.refuses(RefusedPart::EncryptedReasoning, &mut rendering.report));
     Ok(object([
         ("model", target.model.clone().into()),
-        ("instructions", Some(system).filter(|system| !system.is_empty()).into()),
-        ("input", items.into()),
+        ("instructions", Some(system.as_str()).filter(|system| !system.is_empty()).into()),
+        ("input", std::mem::take(&mut rendering.messages).into()),
         ("tools", tools.iter().map(|tool| declared(tool)).collect()),
         ("tool_choice", openai::tool_choice(input, |name| json!({"type": "function", "name": name}))),
         ("parallel_tool_calls", options.parallel_tool_calls.filter(|_| !tools.is_empty()).into()),
@@ -102,15 +101,16 @@ fn content(piece: Piece) -> Value {
     }
 }
 
-fn push_turn(
+pub(super) fn render_turn(
     mut turn: PlannedTurn<'_>,
-    items: &mut Vec<Value>,
-    media: &mut Media<'_>,
+    input: &RequestInput<'_>,
+    rendering: &mut Rendering,
 ) -> Result<(), RenderError> {
-    match turn.raw.take() {
-        Some(raw) => items.extend(replayed(raw, &turn, media.report)?),
+    let said = match turn.raw.take() {
+        Some(raw) => replayed(raw, &turn, &mut rendering.report)?,
         None => {
-            let text = words(turn.parts.iter().copied(), media.report)?;
+            let text = words(turn.parts.iter().copied(), &mut rendering.report)?;
+            let mut items = Vec::new();
             if !text.is_empty() {
                 items.push(assistant_text(text));
             }
@@ -122,10 +122,18 @@ fn push_turn(
                     ("arguments", legal::arguments_text(&call.call.arguments)?.into()),
                 ]));
             }
+            items
         }
+    };
+    if said.is_empty() && turn.calls.is_empty() {
+        return Ok(());
     }
+    rendering.has_reasoning |= said.iter().any(|item| item["type"] == "reasoning");
+    rendering.begin_turn();
+    let (items, mut media) = rendering.parts(input, DIALECT.media);
+    items.extend(said);
     for call in &turn.calls {
-        items.push(output(call, media)?);
+        items.push(output(call, &mut media)?);
     }
     Ok(())
 }
@@ -199,7 +207,7 @@ const IMAGE_FIELDS: [&str; 4] = ["type", "id", "status", "result"];
 
 /// The calls of a raw payload; `None` if one of its items has an unknown form and the payload cannot be sent
 /// back.
-fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
+pub(super) fn raw_calls(raw: &Value) -> Option<Vec<RawCall>> {
     let items = raw.as_array()?;
     let is_reasoning = |item: &Value| item["type"] == "reasoning";
     let mut calls = Vec::new();

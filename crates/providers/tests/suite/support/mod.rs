@@ -163,6 +163,7 @@ impl Talk {
             transcript: self.transcript(),
             options: tools().into_iter().map(Arc::new).collect(),
             session: Session::new(self.ids.next(), sample::clock()),
+            memo: Default::default(),
         }
     }
 
