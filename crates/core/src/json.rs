@@ -6,7 +6,7 @@
 use std::fmt;
 
 use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, de};
 use serde_json::value::RawValue;
 
 /// Limits on the size and depth of a JSON text.
@@ -82,6 +82,19 @@ impl JsonLimits {
         }
         Ok(())
     }
+}
+
+/// Parses a JSON text. It is read as a `str`, so that a type is compiled for one kind of text.
+pub(crate) fn from_bytes<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, serde_json::Error> {
+    serde_json::from_str(to_text(bytes)?)
+}
+
+/// Fails for bytes that are not UTF-8, with the place of the first error.
+fn to_text(bytes: &[u8]) -> Result<&str, serde_json::Error> {
+    std::str::from_utf8(bytes).map_err(|error| match serde_json::from_slice::<serde_json::Value>(bytes) {
+        Err(error) => error,
+        Ok(_) => de::Error::custom(error),
+    })
 }
 
 /// The fields of an object in the order of the text, duplicates included.

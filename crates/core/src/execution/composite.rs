@@ -17,7 +17,7 @@ use super::snapshotable::ResourceSnapshot;
 use crate::digest::Digest;
 use crate::extra::Extra;
 use crate::id::{CallId, SnapshotId};
-use crate::json::{JsonLimits, RawFields};
+use crate::json::{JsonLimits, RawFields, from_bytes};
 use crate::rng::Rng;
 use crate::session::{BoxError, Session, Snapshot, SnapshotRestoreError};
 use crate::time::Timestamp;
@@ -178,7 +178,7 @@ impl CompositeSnapshot {
     /// Decodes a snapshot within these limits, which also apply to the session's part.
     pub fn from_json_within(text: &[u8], limits: JsonLimits) -> Result<Self, SnapshotRestoreError> {
         around(limits).check(text)?;
-        let RawFields(mut fields) = serde_json::from_slice(text)?;
+        let RawFields(mut fields) = from_bytes(text)?;
         check_names(&fields)?;
         let mut take = |name: &'static str| match fields.iter().position(|(field, _)| field == name) {
             Some(place) => Ok(fields.remove(place).1),

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use super::Position;
 use super::record::{Record, RecordBody};
 use crate::extra::Extra;
-use crate::json::{JsonLimits, LimitExceeded, RawFields};
+use crate::json::{JsonLimits, LimitExceeded, RawFields, from_bytes};
 use crate::storable::{self, NotStorable};
 use crate::time::Timestamp;
 
@@ -255,7 +255,7 @@ impl Serialize for Record {
 
 fn decode(position: Position, text: &[u8], limits: JsonLimits) -> Result<Record, DecodeProblem> {
     limits.check(text)?;
-    let RawFields(fields) = serde_json::from_slice(text)?;
+    let RawFields(fields) = from_bytes(text)?;
     let (mut known, mut unknown) = ([None; FIELDS.len()], Vec::new());
     for (field, raw) in fields {
         match FIELDS.iter().position(|name| *name == field) {

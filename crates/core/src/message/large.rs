@@ -17,6 +17,7 @@ use serde::{Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value};
 
 use super::MessageError;
+use crate::json::from_bytes;
 use crate::object::{INLINE_LIMIT, Object, ObjectContent, ObjectId, ObjectRef};
 use crate::secrets::REDACTED;
 
@@ -106,7 +107,7 @@ pub trait LargeContent: Serialize + DeserializeOwned {
 
     /// Decodes the content from the bytes of its object.
     fn from_bytes(field: &'static str, object: ObjectId, bytes: &[u8]) -> Result<Self, MessageError> {
-        serde_json::from_slice(bytes).map_err(|source| MessageError::ObjectNotJson { field, object, source })
+        from_bytes(bytes).map_err(|source| MessageError::ObjectNotJson { field, object, source })
     }
 
     /// Returns the default of a missing field.

@@ -15,6 +15,8 @@ mod values;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::json::from_bytes;
+
 /// An error for bytes that do not encode a value of the expected type.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UnpackError {
@@ -170,7 +172,7 @@ impl<'a> Unpacker<'a> {
 
     /// Decodes JSON.
     pub(crate) fn json<T: DeserializeOwned>(&mut self) -> Result<T, UnpackError> {
-        Ok(serde_json::from_slice(self.bytes()?)?)
+        Ok(from_bytes(self.bytes()?)?)
     }
 
     /// Decodes values that follow their number.

@@ -14,6 +14,7 @@ use crate::budget::{Amounts, Limits, Reservation};
 use crate::digest::Digest;
 use crate::extra::Extra;
 use crate::id::{CallId, EvaluationId, ReservationId, SessionId};
+use crate::json::from_bytes;
 use crate::message::{Large, PolicyName};
 use crate::object::{ObjectId, ObjectRef};
 use crate::payload::{
@@ -263,7 +264,7 @@ impl Pack for Extra {
 
     fn unpack(from: &mut Unpacker<'_>) -> Result<Self, UnpackError> {
         let text = from.bytes()?;
-        if text.is_empty() { Ok(Self::default()) } else { Ok(serde_json::from_slice(text)?) }
+        if text.is_empty() { Ok(Self::default()) } else { Ok(from_bytes(text)?) }
     }
 }
 

@@ -235,7 +235,7 @@ pub(super) fn decode_item<S: Slice>(version: u32, item: &Value) -> Result<Arc<S>
                 source,
             })?;
         }
-        serde_json::from_value(item)
+        S::deserialize(&item)
     };
     decoded.map(Arc::new).map_err(|source| SessionError::Decode { slice: S::NAME.to_owned(), source })
 }

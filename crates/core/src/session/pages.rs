@@ -19,6 +19,7 @@ use super::error::SessionError;
 use super::items::Items;
 use super::op::{self, SliceOp, StoredChange};
 use super::slice::{Slice, SlicePolicy};
+use crate::json::from_bytes;
 use crate::pack::packed_structs;
 
 /// Maximum number of items of a page.
@@ -80,7 +81,7 @@ impl Page {
     }
 
     fn decode<T: DeserializeOwned>(&self) -> Result<Vec<T>, serde_json::Error> {
-        let items: Vec<T> = serde_json::from_slice(self.text())?;
+        let items: Vec<T> = from_bytes(self.text())?;
         match items.len() == self.header.count {
             true => Ok(items),
             false => Err(serde_json::Error::custom("a page has another number of items than it says")),

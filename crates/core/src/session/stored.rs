@@ -20,7 +20,7 @@ use super::snapshot::Snapshot;
 use super::state::SliceMap;
 use crate::extra::Extra;
 use crate::id::SnapshotId;
-use crate::json::JsonLimits;
+use crate::json::{JsonLimits, from_bytes};
 use crate::object::ObjectId;
 use crate::payload::{CarriedObject, Provenance};
 use crate::storable;
@@ -165,11 +165,11 @@ impl Snapshot {
             version: u32,
         }
         limits.check(text)?;
-        let Version { version } = serde_json::from_slice(text)?;
+        let Version { version } = from_bytes(text)?;
         if version != SNAPSHOT_VERSION {
             return Err(SnapshotRestoreError::UnknownVersion { stored: version, known: SNAPSHOT_VERSION });
         }
-        let stored: StoredSnapshot = serde_json::from_slice(text)?;
+        let stored: StoredSnapshot = from_bytes(text)?;
         let mut other_policies = stored.policies;
         let mut state = SliceMap::default();
         for slice in stored.slices {
