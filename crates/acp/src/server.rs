@@ -22,6 +22,7 @@ use agent_client_protocol::{
 };
 use backstitch::CancellationToken;
 use backstitch::id::SessionId;
+use backstitch::ports::BoxFuture;
 use tokio_util::task::TaskTracker;
 
 use crate::error::{busy, invalid, of_host, unknown_session};
@@ -226,7 +227,8 @@ impl ServerState {
         work: impl Future<Output = Result<(T, M), Error>> + Send + 'static,
         then: impl FnOnce(M) + Send + 'static,
     ) -> Result<(), Error> {
-        self.tasks.spawn(async move {
+        // On the heap: a task is compiled again for each kind of future.
+        let answering: BoxFuture<'static, ()> = Box::pin(async move {
             let sent = match work.await {
                 Ok((answer, more)) => responder.respond(answer).map(|()| then(more)),
                 Err(error) => responder.respond_with_error(error),
@@ -235,6 +237,7 @@ impl ServerState {
                 tracing::debug!(%error, "an answer could not be sent");
             }
         });
+        self.tasks.spawn(answering);
         Ok(())
     }
 

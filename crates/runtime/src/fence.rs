@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use backstitch_core::ports::BoxFuture;
+use backstitch_core::ports::{AnyValue, BoxFuture};
 use tokio::task::JoinError;
 
 /// Runs code of a user. A panic becomes its message.
@@ -22,13 +22,18 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    // On the heap: a task is compiled again for each kind of future.
-    let task: BoxFuture<'static, F::Output> = Box::pin(async move { work().await });
-    match tokio::spawn(task).await {
-        Ok(done) => Ok(done),
+    match tokio::spawn(AnyValue::of_future(async move { work().await })).await {
+        Ok(done) => Ok(done.into_value()),
         Err(join) if join.is_panic() => Err(panic_message(join.into_panic())),
         Err(join) => Err(join.to_string()),
     }
+}
+
+/// Runs work on a thread where it may block.
+pub(crate) fn off_thread(
+    work: Box<dyn FnOnce() -> AnyValue + Send>,
+) -> BoxFuture<'static, Result<AnyValue, JoinError>> {
+    Box::pin(async move { tokio::task::spawn_blocking(work).await })
 }
 
 /// Returns what a task returned, or `None` if it was aborted. A panic of the task continues here.

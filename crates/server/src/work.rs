@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backstitch::code::ErrorCode;
-use backstitch::ports::BoxFuture;
+use backstitch::ports::{AnyValue, BoxFuture};
 use http::StatusCode;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -32,21 +32,23 @@ impl Work {
         &self,
         work: impl Future<Output = Result<T, Problem>> + Send + 'static,
     ) -> Result<T, Problem> {
+        self.run_any(AnyValue::of_future(work)).await?.into_value()
+    }
+
+    async fn run_any(&self, work: BoxFuture<'static, AnyValue>) -> Result<AnyValue, Problem> {
         let waiting = tokio::time::timeout(self.wait, self.places.clone().acquire_owned());
         let Ok(Ok(place)) = waiting.await else {
             let detail = "too many requests are being answered";
             return Err(Problem::busy(StatusCode::SERVICE_UNAVAILABLE, detail));
         };
         let handle = Handle::current();
-        // On the heap: a task is compiled again for each kind of future.
-        let work: BoxFuture<'static, Result<T, Problem>> = Box::pin(work);
         let task = tokio::task::spawn_blocking(move || {
             let _place = place;
             handle.block_on(work)
         });
-        task.await.unwrap_or_else(|error| {
+        task.await.map_err(|error| {
             tracing::error!(%error, "the answer to a request failed");
-            Err(Problem::new(ErrorCode::Internal, "the answer could not be computed"))
+            Problem::new(ErrorCode::Internal, "the answer could not be computed")
         })
     }
 

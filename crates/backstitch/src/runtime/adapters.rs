@@ -23,7 +23,7 @@ use crate::RuntimeError;
 use crate::agent_file::AgentDefinition;
 use crate::id::SessionId;
 use crate::isolated;
-use crate::ports::{Access, BoxFuture, FilesystemLimits, Policy, Workspace, directory_holder};
+use crate::ports::{Access, AnyValue, BoxFuture, FilesystemLimits, Policy, Workspace, directory_holder};
 use crate::session::BoxError;
 use crate::stores::{OpenedStore, StoreAddress};
 
@@ -222,8 +222,7 @@ fn create_once(made: &OnceLock<PrivateDirectory>) -> std::io::Result<PathBuf> {
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, BoxError> + Send + 'static,
 ) -> Result<T, BoxError> {
-    let work: Box<dyn FnOnce() -> Result<T, BoxError> + Send> = Box::new(work);
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(error.into()))
+    tokio::task::spawn_blocking(AnyValue::of_work(work)).await?.into_value()
 }
 
 impl Adapters for HostAdapters {

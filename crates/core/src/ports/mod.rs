@@ -4,6 +4,7 @@
 //! and every adapter of a port passes the same conformance suite. Asynchronous traits are object-safe and
 //! return boxed futures that depend on no runtime.
 
+mod any_value;
 mod erasure;
 mod filesystem;
 mod index;
@@ -24,6 +25,7 @@ mod workspace;
 
 use std::pin::Pin;
 
+pub use any_value::AnyValue;
 pub use erasure::{
     Erasure, ErasureMode, ForkRemoval, RedactedSession, Redaction, RedactionReport, Removal, RemovalReport,
     RemovedSession,

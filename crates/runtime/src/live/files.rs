@@ -10,14 +10,16 @@ use backstitch_core::journal::{
     WorkspaceRevision, WorkspaceRoot,
 };
 use backstitch_core::object::Object;
-use backstitch_core::ports::{RestoreReport, UncoveredPath, Workspace, WorkspaceCapture, WorkspaceError};
+use backstitch_core::ports::{
+    AnyValue, RestoreReport, UncoveredPath, Workspace, WorkspaceCapture, WorkspaceError,
+};
 use backstitch_core::view::JournalView;
 use backstitch_filesystem::format::{Manifest, empty_tree};
 
 use super::children::left_running;
 use super::{LiveSession, read_records};
 use crate::error::{Result, RuntimeError};
-use crate::fence::joined;
+use crate::fence::{joined, off_thread};
 use crate::process::end_survivors;
 
 /// The most bytes of new content that are saved of files before they are restored.
@@ -356,8 +358,6 @@ pub(crate) fn changes_between(
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, WorkspaceError> + Send + 'static,
 ) -> Result<T> {
-    // On the heap: a task is compiled again for each kind of work.
-    let work: Box<dyn FnOnce() -> Result<T, WorkspaceError> + Send> = Box::new(work);
-    let done = joined(tokio::task::spawn_blocking(work).await).ok_or(RuntimeError::ShuttingDown)?;
-    done.map_err(RuntimeError::Workspace)
+    let done = joined(off_thread(AnyValue::of_work(work)).await).ok_or(RuntimeError::ShuttingDown)?;
+    done.into_value::<Result<T, WorkspaceError>>().map_err(RuntimeError::Workspace)
 }

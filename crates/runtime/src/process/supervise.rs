@@ -5,7 +5,7 @@ use std::time::Duration;
 use backstitch_core::crash_point;
 use backstitch_core::id::CallId;
 use backstitch_core::journal::ProcessStarted;
-use backstitch_core::ports::{ProcessError, ProcessOutcome, ProcessSpec};
+use backstitch_core::ports::{AnyValue, ProcessError, ProcessOutcome, ProcessSpec};
 use backstitch_core::session::BoxError;
 use tokio::io::AsyncWriteExt as _;
 use tokio_util::sync::CancellationToken;
@@ -18,7 +18,7 @@ use super::prepare::PreparedProcess;
 use super::sandbox::SharedDirectory;
 use super::times::mark_returned;
 use crate::clock::after;
-use crate::fence::joined;
+use crate::fence::{joined, off_thread};
 
 /// How long the descendants of a leader may keep writing to its output after it has ended: some shells end
 /// before their last filter does, and on a busy machine the filter is late.
@@ -107,6 +107,5 @@ where
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ProcessError> + Send + 'static,
 ) -> Result<T, ProcessError> {
-    let work: Box<dyn FnOnce() -> Result<T, ProcessError> + Send> = Box::new(work);
-    joined(tokio::task::spawn_blocking(work).await).unwrap_or(Err(ProcessError::Ended))
+    joined(off_thread(AnyValue::of_work(work)).await).map_or(Err(ProcessError::Ended), AnyValue::into_value)
 }

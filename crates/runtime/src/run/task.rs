@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backstitch_core::id::SessionId;
-use backstitch_core::ports::{BoxFuture, Store};
+use backstitch_core::ports::{AnyValue, BoxFuture, Store};
 use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -18,7 +18,7 @@ use tokio::task::JoinError;
 use tracing::Instrument as _;
 
 use crate::error::{Result, RuntimeError};
-use crate::fence::catch_panic;
+use crate::fence::{catch_panic, off_thread};
 use crate::live::LiveSession;
 use crate::runtime::Runtime;
 
@@ -28,13 +28,17 @@ impl Runtime {
         &self,
         operation: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
-        let handle = async_runtime()?;
-        // On the heap: a task is compiled again for each kind of future.
-        let operation: BoxFuture<'static, Result<T>> = Box::pin(operation.in_current_span());
-        let tasks = handle.clone();
-        // Reading and folding a long journal would keep an async thread from its other tasks.
-        let task = self.registry.tasks.spawn_blocking_on(move || tasks.block_on(operation), &handle);
-        ended(task.await)
+        self.complete(AnyValue::of_future(operation)).await?.into_value()
+    }
+
+    fn complete(&self, operation: BoxFuture<'static, AnyValue>) -> BoxFuture<'_, Result<AnyValue>> {
+        Box::pin(async move {
+            let handle = async_runtime()?;
+            let (operation, tasks) = (operation.in_current_span(), handle.clone());
+            // Reading and folding a long journal would keep an async thread from its other tasks.
+            let task = self.registry.tasks.spawn_blocking_on(move || tasks.block_on(operation), &handle);
+            task.await.map_err(failed_task)
+        })
     }
 
     /// Reads from the store, away from the async threads.
@@ -48,13 +52,10 @@ impl Runtime {
     {
         let store = self.store().clone();
         match Handle::try_current() {
-            Ok(handle) => {
-                let tasks = handle.clone();
-                let work: Box<dyn FnOnce() -> Result<T> + Send> = Box::new(move || {
-                    let reading: BoxFuture<'_, Result<T>> = Box::pin(read(store));
-                    tasks.block_on(reading)
-                });
-                ended(handle.spawn_blocking(work).await)
+            Ok(tasks) => {
+                let reading: Box<dyn FnOnce() -> AnyValue + Send> =
+                    Box::new(move || tasks.block_on(AnyValue::of_future(read(store))));
+                off_thread(reading).await.map_err(failed_task)?.into_value()
             }
             Err(_) => read(store).await,
         }
@@ -64,6 +65,13 @@ impl Runtime {
     pub(crate) async fn open_in_task(
         &self,
         opening: impl Future<Output = Result<Arc<LiveSession>>> + Send + 'static,
+    ) -> Result<Arc<LiveSession>> {
+        self.open_boxed(Box::pin(opening)).await
+    }
+
+    async fn open_boxed(
+        &self,
+        opening: BoxFuture<'static, Result<Arc<LiveSession>>>,
     ) -> Result<Arc<LiveSession>> {
         let handle = async_runtime()?;
         let (give, opened) = oneshot::channel();
@@ -114,13 +122,9 @@ where
     Ok(done)
 }
 
-/// Returns the result of a task.
-fn ended<T>(ended: Result<Result<T>, JoinError>) -> Result<T> {
-    match ended {
-        Ok(done) => done,
-        Err(join) if join.is_panic() => Err(RuntimeError::DriverPanicked),
-        Err(_) => Err(RuntimeError::ShuttingDown),
-    }
+/// Returns the error of a task that returned nothing.
+fn failed_task(join: JoinError) -> RuntimeError {
+    if join.is_panic() { RuntimeError::DriverPanicked } else { RuntimeError::ShuttingDown }
 }
 
 /// Returns the async runtime of the caller.

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use backstitch_core::ports::{BoxFuture, OpenError, StoreError};
+use backstitch_core::ports::{AnyValue, BoxFuture, OpenError, StoreError};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::address::PostgresAddress;
@@ -117,10 +117,9 @@ impl PostgresStore {
         F: Future<Output = Result<T, Failure>> + Send + 'static,
     {
         Box::pin(async move {
-            // On the heap: a task is compiled again for each kind of future.
-            let work: BoxFuture<'static, Result<T, Failure>> = Box::pin(work(Arc::clone(&self.shared)));
+            let work = AnyValue::of_future(work(Arc::clone(&self.shared)));
             match self.handle.spawn(work).await {
-                Ok(done) => done.map_err(StoreError::from),
+                Ok(done) => done.into_value::<Result<T, Failure>>().map_err(StoreError::from),
                 Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
                 Err(_) => {
                     let reason = "the store is being closed".to_owned();

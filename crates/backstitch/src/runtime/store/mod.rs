@@ -24,14 +24,17 @@ pub use erase::{CollectOptions, RemoveOptions};
 pub use transfer::{ImportOptions, SessionBundle};
 
 use crate::RuntimeError;
+use crate::ports::AnyValue;
 
 /// Runs work that may block.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, RuntimeError> + Send + 'static,
 ) -> Result<T, RuntimeError> {
-    let work: Box<dyn FnOnce() -> Result<T, RuntimeError> + Send> = Box::new(work);
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| match error.try_into_panic() {
-        Ok(panic) => std::panic::resume_unwind(panic),
-        Err(_) => Err(RuntimeError::ShuttingDown),
-    })
+    match tokio::task::spawn_blocking(AnyValue::of_work(work)).await {
+        Ok(done) => done.into_value(),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(RuntimeError::ShuttingDown),
+        },
+    }
 }

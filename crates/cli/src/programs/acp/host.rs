@@ -6,7 +6,7 @@ use std::sync::Arc;
 use backstitch::Runtime;
 use backstitch::agent_file::{AgentDefinition, BuildOptions, BuiltAgent};
 use backstitch::id::SessionId;
-use backstitch::ports::SessionQuery;
+use backstitch::ports::{AnyValue, SessionQuery};
 use backstitch::view::JournalView;
 use backstitch_acp::{
     AgentRequest, EditorHost, HostError, HostFuture, ListedSession, OfferedServer, PreparedSession,
@@ -44,7 +44,8 @@ impl CommandHost {
     ) -> HostFuture<'_, T> {
         Box::pin(async move {
             let (runtime, common) = (tokio::runtime::Handle::current(), self.common.clone());
-            let done = tokio::task::spawn_blocking(move || runtime.block_on(work(common))).await;
+            let work = AnyValue::of_work(move || runtime.block_on(work(common)));
+            let done = tokio::task::spawn_blocking(work).await.map(AnyValue::into_value);
             done.map_err(anyhow::Error::from).flatten().map_err(|error| self.reason(&error))
         })
     }

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use backstitch::agent_file::{AgentDefinition, AgentFile};
 use backstitch::id::SessionId;
 use backstitch::mode::AgentMode;
-use backstitch::ports::BoxFuture;
+use backstitch::ports::{AnyValue, BoxFuture};
 use backstitch_server::{AgentChoice, Agents, OfferedAgent, Problem, RunnableAgent};
 use clap::Parser;
 use tokio::runtime::Handle;
@@ -66,9 +66,9 @@ impl CommandAgents {
         work: impl FnOnce(Common, Arc<OpenStore>) -> W + Send + 'static,
     ) -> Result<T, Problem> {
         let (common, place, handle) = (self.common.clone(), self.place.clone(), Handle::current());
-        let task = tokio::task::spawn_blocking(move || handle.block_on(work(common, place)));
-        match task.await {
-            Ok(done) => done.map_err(|error| {
+        let task = AnyValue::of_work(move || handle.block_on(work(common, place)));
+        match tokio::task::spawn_blocking(task).await {
+            Ok(done) => done.into_value::<anyhow::Result<T>>().map_err(|error| {
                 Problem::new(code_of(&error), message_of(&error)).with_hint(advice_of(&self.common, &error))
             }),
             Err(_) => Err(Problem::new(ErrorCode::Internal, "the agent could not be built")),
