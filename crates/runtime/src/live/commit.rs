@@ -20,7 +20,7 @@ use backstitch_core::journal::{
 };
 use backstitch_core::message::Message;
 use backstitch_core::object::{Object, ObjectContent, ObjectId};
-use backstitch_core::ports::{StoreError, content_of, hydrate};
+use backstitch_core::ports::{BoxFuture, StoreError, content_of, hydrate};
 use backstitch_core::session::{PendingNotifications, PreparedCommit};
 use backstitch_core::view::JournalView;
 use tokio::sync::OwnedMutexGuard;
@@ -160,8 +160,11 @@ impl LiveSession {
     }
 
     /// Builds a commit on the current state, appends it and applies it.
-    pub(crate) async fn commit<R>(&self, build: impl FnOnce(&mut Commit<'_>) -> Result<R>) -> Result<R> {
-        self.try_commit(build).await
+    pub(crate) fn commit<R>(
+        &self,
+        build: impl FnOnce(&mut Commit<'_>) -> Result<R>,
+    ) -> impl Future<Output = Result<R>> {
+        self.try_commit(build)
     }
 
     /// Like [`commit`](Self::commit), with an error type of the caller.
@@ -169,13 +172,27 @@ impl LiveSession {
         &self,
         build: impl FnOnce(&mut Commit<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
-        let state = self.state.clone().lock_owned().await;
-        self.check_sound()?;
+        let state = self.sound_state().await?;
         let mut commit = Commit::new(&state, self.clock.now());
         let result = build(&mut commit)?;
-        let (batch, prepared, when) = commit.into_parts();
-        self.append(state, batch, prepared, when).await?;
+        let parts = commit.into_parts();
+        self.append_boxed(state, parts).await?;
         Ok(result)
+    }
+
+    async fn sound_state(&self) -> Result<OwnedMutexGuard<LiveState>> {
+        let state = self.state.clone().lock_owned().await;
+        self.check_sound()?;
+        Ok(state)
+    }
+
+    /// Compiled once, for all kinds of commits.
+    fn append_boxed(
+        &self,
+        state: OwnedMutexGuard<LiveState>,
+        (batch, prepared, when): (Batch, PreparedCommit, Durable),
+    ) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.append(state, batch, prepared, when))
     }
 
     async fn append(
