@@ -12,6 +12,7 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use backstitch::Runtime;
 use backstitch::code::ErrorCode;
 use backstitch::id::SessionId;
+use backstitch::ports::BoxFuture;
 use backstitch::view::JournalView;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -119,15 +120,12 @@ impl Route {
         W: Future<Output = Result<Response, Problem>> + Send + 'static,
     {
         let parameters = Parameters::of::<Q>();
-        let handle = move |State(state): State<Arc<ServerState>>, path: RawPathParams, request: Request| {
-            let (handler, parameters) = (handler.clone(), parameters.clone());
-            async move {
-                let call = read_head(state, &path, &request, &parameters);
-                let answered = async { handler(call?).await };
-                answered.await.unwrap_or_else(Problem::into_response)
-            }
-        };
-        let router = on(MethodFilter::GET, handle);
+        let handle: Handle = Arc::new(move |state, path, request| {
+            let call = read_head(state, &path, &request, &parameters);
+            let handler = handler.clone();
+            Box::pin(async move { handler(call?).await })
+        });
+        let router = router(MethodFilter::GET, handle);
         Self {
             method: Method::GET,
             path,
@@ -154,38 +152,30 @@ impl Route {
         W: Future<Output = Result<T, Problem>> + Send + 'static,
     {
         let (parameters, is_removal) = (Parameters::of::<Q>(), method == Method::DELETE);
-        let handle = move |State(state): State<Arc<ServerState>>, path: RawPathParams, request: Request| {
+        let handle: Handle = Arc::new(move |state, path, request| {
             let (handler, parameters) = (handler.clone(), parameters.clone());
-            async move {
-                let answered = async {
-                    check_write(&state)?;
-                    let Call { state, headers, path, query, .. } =
-                        read_head::<Q>(state, &path, &request, &parameters)?;
-                    let limit = state.options.limits.body_bytes;
-                    let body = read_json::<B>(&headers, request.into_body(), limit).await?;
-                    let call = Call { state: state.clone(), headers, path, query, body };
-                    let done = state.writing.run(async move {
-                        if !call.part(SESSION).is_empty() {
-                            let session = call.session().await?;
-                            let (state, runtime) = (&call.state, call.runtime());
-                            match is_removal {
-                                true => state.rights.check_removal(runtime, &state.views, session).await?,
-                                false => state.rights.check_session(runtime, &state.views, session).await?,
-                            }
-                        }
-                        to_json(&handler(call).await?)
-                    });
-                    Ok(json(status, done.await?))
-                };
-                answered.await.unwrap_or_else(Problem::into_response)
-            }
-        };
+            Box::pin(async move {
+                check_write(&state)?;
+                let Call { state, headers, path, query, .. } =
+                    read_head::<Q>(state, &path, &request, &parameters)?;
+                let limit = state.options.limits.body_bytes;
+                let body: B = from_json(&read_body(&headers, request.into_body(), limit).await?)?;
+                let call = Call { state: state.clone(), headers, path, query, body };
+                let done = state.writing.run(async move {
+                    if !call.part(SESSION).is_empty() {
+                        check_session(&call.state, call.session().await?, is_removal).await?;
+                    }
+                    to_json(&handler(call).await?)
+                });
+                Ok(json(status, done.await?))
+            })
+        });
         let filter = match method {
             Method::DELETE => MethodFilter::DELETE,
             _ => MethodFilter::POST,
         };
         let answer = Answer::Json(status, |generator| generator.subschema_for::<T>());
-        let router = on(filter, handle);
+        let router = router(filter, handle);
         let body: SchemaOf = |generator| generator.subschema_for::<B>();
         Self { method, path, about, query: || schemars::schema_for!(Q), body: Some(body), answer, router }
     }
@@ -193,6 +183,30 @@ impl Route {
     /// Whether it changes something.
     pub(crate) fn changes(&self) -> bool {
         self.body.is_some()
+    }
+}
+
+/// What answers the requests of a route. Its type is erased, so that axum is compiled for one kind of handler.
+type Handle = Arc<
+    dyn Fn(Arc<ServerState>, RawPathParams, Request) -> BoxFuture<'static, Result<Response, Problem>>
+        + Send
+        + Sync,
+>;
+
+fn router(filter: MethodFilter, handle: Handle) -> MethodRouter<Arc<ServerState>> {
+    on(
+        filter,
+        move |State(state): State<Arc<ServerState>>, path: RawPathParams, request: Request| async move {
+            handle(state, path, request).await.unwrap_or_else(Problem::into_response)
+        },
+    )
+}
+
+/// Refuses a change of a session that is beyond what clients may do.
+async fn check_session(state: &ServerState, session: SessionId, is_removal: bool) -> Result<(), Problem> {
+    match is_removal {
+        true => state.rights.check_removal(&state.runtime, &state.views, session).await,
+        false => state.rights.check_session(&state.runtime, &state.views, session).await,
     }
 }
 
@@ -221,7 +235,7 @@ fn read_head<Q: DeserializeOwned>(
 }
 
 /// Reads a body with JSON. An empty one has no fields.
-async fn read_json<B: DeserializeOwned>(headers: &HeaderMap, body: Body, limit: usize) -> Result<B, Problem> {
+async fn read_body(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Problem> {
     let bytes = match tokio::time::timeout(BODY_TIME, Limited::new(body, limit).collect()).await {
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
@@ -235,7 +249,7 @@ async fn read_json<B: DeserializeOwned>(headers: &HeaderMap, body: Body, limit: 
         }
     };
     if bytes.is_empty() {
-        return from_json(b"{}");
+        return Ok(Bytes::from_static(b"{}"));
     }
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     // A page of another origin cannot send this type without asking first.
@@ -244,7 +258,7 @@ async fn read_json<B: DeserializeOwned>(headers: &HeaderMap, body: Body, limit: 
         let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         return Err(Problem::with_status(status, ErrorCode::RequestInvalid, detail));
     }
-    from_json(&bytes)
+    Ok(bytes)
 }
 
 fn from_json<B: DeserializeOwned>(bytes: &[u8]) -> Result<B, Problem> {
