@@ -22,8 +22,8 @@ pub(crate) struct Frame {
 /// Compiles the body of a function. `entry` is the target of its `recur`.
 pub(crate) fn emit(mut node: Expr, frame: Frame) -> Result<Body> {
     super::liveness::mark(&mut node);
-    let mut emitter = Emitter::default();
-    emitter.loops.push(0);
+    let (ops, spans) = (Vec::with_capacity(16), Vec::with_capacity(16));
+    let mut emitter = Emitter { ops, spans, ..Emitter::default() };
     let span = node.span;
     emitter.node(node)?;
     emitter.push(Op::Return, span);

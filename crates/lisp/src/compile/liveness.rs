@@ -52,7 +52,7 @@ impl Live {
 
 /// Marks the last uses in the body of a function.
 pub(crate) fn mark(body: &mut Expr) {
-    let mut pass = Pass { back: vec![Live::default()] };
+    let mut pass = Pass { back: Vec::new() };
     pass.walk(body, &mut Live::default());
 }
 

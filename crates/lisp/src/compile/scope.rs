@@ -3,7 +3,7 @@
 //! Functions nest, and each level has its own locals. A name of an outer level is captured by every function
 //! in between, by value: a binding never changes.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use super::code::Capture;
 use super::node::{NodeKind, Slot};
@@ -22,14 +22,14 @@ pub(crate) struct Target {
 #[derive(Default)]
 pub(crate) struct Level {
     /// The names of the functions themselves.
-    siblings: HashMap<Name, u16>,
+    siblings: BTreeMap<Name, u16>,
     pub(crate) captures: Vec<(Name, Capture)>,
     /// Captures by name.
-    captured: HashMap<Name, u16>,
-    /// Named locals in the order of their binding.
-    locals: Vec<Name>,
-    /// The slots of each name, innermost last.
-    slots: HashMap<Name, Vec<Slot>>,
+    captured: BTreeMap<Name, u16>,
+    /// Named locals in the order of their binding, each with the slot that its name had before.
+    locals: Vec<(Name, Option<Slot>)>,
+    /// The slot of each name.
+    slots: BTreeMap<Name, Slot>,
     next_slot: u32,
     pub(crate) target: Option<Target>,
     /// True if `recur` has no target because it is inside a `try`.
@@ -65,8 +65,8 @@ impl Level {
 
     /// Names a slot from here on.
     pub(crate) fn name(&mut self, name: Name, slot: Slot) {
-        self.slots.entry(name.clone()).or_default().push(slot);
-        self.locals.push(name);
+        let before = self.slots.insert(name.clone(), slot);
+        self.locals.push((name, before));
     }
 
     /// Returns the number of slots in use.
@@ -81,20 +81,21 @@ impl Level {
 
     /// Removes the names that were bound since the mark.
     pub(crate) fn reset(&mut self, mark: usize) {
-        for name in self.locals.drain(mark..) {
-            if let Some(slots) = self.slots.get_mut(&name) {
-                slots.pop();
-            }
+        for (name, before) in self.locals.drain(mark..).rev() {
+            match before {
+                Some(slot) => self.slots.insert(name, slot),
+                None => self.slots.remove(&name),
+            };
         }
     }
 
     /// Returns the names that are bound here, for suggestions.
     pub(crate) fn known_names(&self) -> impl Iterator<Item = &str> {
-        self.locals.iter().chain(self.siblings.keys()).map(Name::full)
+        self.locals.iter().map(|(name, _)| name).chain(self.siblings.keys()).map(Name::full)
     }
 
     fn local(&self, name: &Name) -> Option<Slot> {
-        self.slots.get(name).and_then(|slots| slots.last()).copied()
+        self.slots.get(name).copied()
     }
 }
 

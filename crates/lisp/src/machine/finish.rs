@@ -68,8 +68,10 @@ impl Finish {
             let place = shared.places.iter().rfind(|(defined, _)| *defined == wanted);
             place.map(|(_, span)| Location::find(&shared.source, *span))
         };
-        let origin = Origin::Result { place: place_of(LAST_FORM) };
-        let mut roots = vec![Root { origin, value: result }];
+        let mut roots = Vec::new();
+        if result.may_hold_lazy() {
+            roots.push(Root { origin: Origin::Result { place: place_of(LAST_FORM) }, value: result });
+        }
         for number in &shared.defined {
             if let Some(Some(definition)) = shared.memory.slots.get(*number as usize)
                 && definition.value.may_hold_lazy()
@@ -79,8 +81,8 @@ impl Finish {
             }
         }
         let atoms = shared.touched.iter().filter_map(|number| shared.memory.atoms.get(number));
+        let atoms = atoms.filter(|(_, value)| value.may_hold_lazy());
         roots.extend(atoms.map(|(_, value)| Root { origin: Origin::Atom, value: value.clone() }));
-        roots.retain(|root| root.value.may_hold_lazy());
         roots
     }
 }

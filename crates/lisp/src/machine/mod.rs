@@ -108,7 +108,7 @@ impl Machine {
         };
         shared.memory.names = program.names.clone();
         let strand = Strand { random: Random::new(seed), next_stamp: first_stamp, ..Strand::default() };
-        let closure = Closure::new(program.code.clone(), 0, Arc::new([]), Stamp(first_stamp));
+        let closure = Closure::new(program.code.clone(), 0, Arc::default(), Stamp(first_stamp));
         let mut fiber = Fiber::new(strand, Value::Closure(Arc::new(closure)), Vec::new());
         fiber.frames.push(Frame::Native(Box::new(Finish::default()), 0));
         let (fibers, forks) = (vec![Some(fiber)], Vec::new());
@@ -277,19 +277,17 @@ impl Machine {
         let fiber = self.fibers.get_mut(id as usize)?.take()?;
         let at = self.forks.iter().position(|fork| fork.running.iter().any(|(_, running)| *running == id))?;
         let fork = &mut self.forks[at];
-        let place =
-            fork.running.iter().find(|(_, running)| *running == id).map_or(0, |(place, _)| *place as usize);
-        fork.running.retain(|(_, running)| *running != id);
+        let running = fork.running.iter().position(|(_, running)| *running == id)?;
+        let place = fork.running.remove(running).0 as usize;
         let FiberState::Done(result) = fiber.pending else { return None };
-        // A branch that exceeds a limit ends the program at once.
-        if let Err(raised) = result {
-            if !unwind::is_catchable(&raised.error) {
+        let result = match result {
+            // A branch that exceeds a limit ends the program at once.
+            Err(raised) if !unwind::is_catchable(&raised.error) => {
                 return Some(MachineOutcome::Finished(Box::new(self.finish(Err(raised)))));
             }
-            fork.results[place] = Some(Err(raised));
-        } else {
-            fork.results[place] = Some(result);
-        }
+            result => result,
+        };
+        fork.results[place] = Some(result);
         fork.prints[place] = fiber.strand.prints;
         start_branches(fork, &mut self.fibers, self.shared.limits.parallelism);
         if !fork.running.is_empty() || !fork.waiting.is_empty() {

@@ -95,6 +95,20 @@ impl Work for RealiseNext {
     }
 }
 
+/// Moves a cursor past the remaining items of the vector that it is in, and counts them. Ready items need not be
+/// visited one by one, except to find the one that exceeds the limit.
+fn skip_block(cursor: &mut Cursor, count: &mut usize, shared: &mut SharedState) -> Result<()> {
+    if let Cursor::Items(items, at, _) = cursor {
+        let left = items.len().saturating_sub(*at);
+        if *count + left <= shared.limits.collection_size {
+            shared.meter.work(left as u64)?;
+            *count += left;
+            *at = items.len();
+        }
+    }
+    Ok(())
+}
+
 /// A walk along a sequence.
 struct SpineWalk {
     cursor: Cursor,
@@ -105,15 +119,7 @@ impl SpineWalk {
     /// Advances to the next pending cell, if there is one.
     fn advance(&mut self, shared: &mut SharedState) -> Result<Option<Arc<LazyCell>>> {
         loop {
-            // Ready items need not be visited one by one.
-            if let Cursor::Items(items, at, _) = &mut self.cursor {
-                let left = items.len().saturating_sub(*at);
-                if self.count + left <= shared.limits.collection_size {
-                    shared.meter.work(left as u64)?;
-                    self.count += left;
-                    *at = items.len();
-                }
-            }
+            skip_block(&mut self.cursor, &mut self.count, shared)?;
             match self.cursor.next() {
                 CursorStep::Item(_) => {
                     self.count += 1;
@@ -181,6 +187,9 @@ impl DeepWalk {
         loop {
             let depth = self.stack.len();
             let Some(cursor) = self.stack.last_mut() else { return Ok(None) };
+            if depth == 1 && matches!(cursor, Cursor::Items(items, ..) if !items.shape().may_hold_lazy()) {
+                skip_block(cursor, &mut self.count, shared)?;
+            }
             match cursor.next() {
                 CursorStep::Item(item) => {
                     shared.meter.work(1)?;

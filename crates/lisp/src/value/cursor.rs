@@ -112,19 +112,28 @@ impl Cursor {
         }
     }
 
-    /// Returns the item before the cursor, if the cursor can step back to it.
+    /// Returns the item after `skipped` others if it is in the vector that the cursor is in.
     #[inline]
-    pub(crate) fn before(&self) -> Option<&Value> {
+    pub(crate) fn peek(&self, skipped: usize) -> Option<&Value> {
         match self {
-            Cursor::Items(items, at, _) => at.checked_sub(1).and_then(|before| items.get(before)),
+            Cursor::Items(items, at, _) => items.get(*at + skipped),
             _ => None,
         }
     }
 
-    /// Steps back to the item that [`Cursor::before`] returns.
-    pub(crate) fn step_back(&mut self) {
+    /// Moves past the next item, which [`Cursor::peek`] has returned.
+    #[inline]
+    pub(crate) fn advance(&mut self) {
         if let Cursor::Items(_, at, _) = self {
-            *at = at.saturating_sub(1);
+            *at += 1;
+        }
+    }
+
+    /// Moves past the remaining items of the vector that the cursor is in, and appends them to `items`.
+    pub(crate) fn take_block(&mut self, items: &mut Vec<Value>) {
+        if let Cursor::Items(vector, at, _) = self {
+            items.extend(vector.iter_from(*at).cloned());
+            *at = vector.len();
         }
     }
 

@@ -177,10 +177,11 @@ macro_rules! identifiers {
         }
 
         impl PartialEq for $name {
+            #[inline]
             fn eq(&self, other: &Self) -> bool {
                 Arc::ptr_eq(&self.0, &other.0) || {
                     effort::touch_bytes(self.0.full.len().min(other.0.full.len()));
-                    self.0.full == other.0.full
+                    self.0.head == other.0.head && self.0.full == other.0.full
                 }
             }
         }
@@ -195,12 +196,14 @@ macro_rules! identifiers {
 
         impl Ord for $name {
             /// Orders names without a namespace first, then by namespace, then by name, as Clojure does.
+            #[inline]
             fn cmp(&self, other: &Self) -> Ordering {
                 if Arc::ptr_eq(&self.0, &other.0) {
                     return Ordering::Equal;
                 }
                 effort::touch_bytes(self.0.full.len().min(other.0.full.len()));
                 match (self.0.slash, other.0.slash) {
+                    (None, None) if self.0.head != other.0.head => self.0.head.cmp(&other.0.head),
                     (None, None) => self.0.full.cmp(&other.0.full),
                     _ => (self.namespace(), self.name()).cmp(&(other.namespace(), other.name())),
                 }
@@ -217,6 +220,9 @@ macro_rules! identifiers {
 
 struct Identifier {
     full: Box<str>,
+    /// The first eight bytes of the text, filled up with zeros, as a number: numbers that differ have the
+    /// order of the texts. It decides nearly all comparisons without a look at the text, which is elsewhere.
+    head: u64,
     slash: Option<u32>,
 }
 
@@ -224,7 +230,9 @@ impl Identifier {
     fn new(full: Box<str>) -> Self {
         effort::touch_bytes(full.len());
         let slash = full.bytes().position(|byte| byte == b'/').filter(|&at| at > 0 && at + 1 < full.len());
-        Self { slash: slash.and_then(|at| u32::try_from(at).ok()), full }
+        let mut head = [0; size_of::<u64>()];
+        head.iter_mut().zip(full.bytes()).for_each(|(place, byte)| *place = byte);
+        Self { head: u64::from_be_bytes(head), slash: slash.and_then(|at| u32::try_from(at).ok()), full }
     }
 }
 

@@ -101,6 +101,14 @@ impl Vector {
         }
     }
 
+    /// Returns the items if they are in one block.
+    pub(crate) fn as_slice(&self) -> Option<&[Value]> {
+        match &self.0.items {
+            Items::Flat(items) => Some(items),
+            Items::Tree(_) => None,
+        }
+    }
+
     /// Returns the last item.
     pub fn last(&self) -> Option<&Value> {
         self.len().checked_sub(1).and_then(|index| self.get(index))

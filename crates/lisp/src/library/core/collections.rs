@@ -1,7 +1,9 @@
 //! Functions that build collections from other collections.
 
-use super::sequences::items;
-use super::sorting::sort_values;
+use std::borrow::Cow;
+
+use super::sequences::{borrow_items, items};
+use super::sorting::{integers, sort_positions};
 use super::{DEEP, NOT, SPINE};
 use crate::error::{Error, ErrorKind, Result};
 use crate::library::{Arity, CallContext, Native, Realise, type_error};
@@ -44,15 +46,7 @@ pub(crate) const NATIVES: &[Native] = &[
     Native::leaf("frequencies", Arity::exactly(1), DEEP, |c, a| {
         let items = items(c, "frequencies", &a[0])?;
         c.allocate(64 * items.len())?;
-        let mut counts = Map::new();
-        for item in items {
-            let count = match counts.get_exact(&item) {
-                Some(Value::Integer(count)) => count + 1,
-                _ => 1,
-            };
-            counts.insert(item, Value::Integer(count));
-        }
-        Ok(Value::Map(counts))
+        Ok(Value::Map(count_items(items)))
     }),
     Native::leaf("distinct-vector*", Arity::exactly(1), DEEP, |c, a| {
         let items = items(c, "distinct", &a[0])?;
@@ -67,26 +61,22 @@ pub(crate) const NATIVES: &[Native] = &[
         Ok(a.iter().all(|item| seen.insert(item.clone())).into())
     }),
     Native::leaf("sort-items*", Arity::exactly(1), SPINE, |c, a| {
-        let items = items(c, "sort-by", &a[0])?;
-        Ok(Value::vector(items))
+        Ok(match borrow_items(c, "sort-by", &a[0])? {
+            Cow::Borrowed(_) => a[0].clone(),
+            Cow::Owned(items) => Value::vector(items),
+        })
     }),
     Native::leaf("sort*", Arity::exactly(1), DEEP, |c, a| {
-        let mut items = items(c, "sort", &a[0])?;
-        sort_values(c, &mut items, |item| item)?;
-        Ok(Sequence::realised(items))
+        let items = borrow_items(c, "sort", &a[0])?;
+        let positions = sort_positions(c, &items)?;
+        Ok(Sequence::realised(positions.into_iter().map(|at| items[at].clone()).collect()))
     }),
-    Native::leaf(
-        "sort-keyed*",
-        Arity::between(2, 3),
-        &[Realise::Deep, Realise::Spine, Realise::Not],
-        |c, a| {
-            // The arguments are the keys, then their items; a third one reverses the order of the keys.
-            let (keys, values) = (items(c, "sort-by", &a[0])?, items(c, "sort-by", &a[1])?);
-            let mut pairs: Vec<(Value, Value)> = keys.into_iter().zip(values).collect();
-            sort_pairs(c, &mut pairs, a.get(2).is_some_and(Value::is_truthy))?;
-            Ok(Sequence::realised(pairs.into_iter().map(|(_, value)| value).collect()))
-        },
-    ),
+    // The arguments are the keys, then their items.
+    Native::leaf("sort-keyed*", Arity::exactly(2), &[Realise::Deep, Realise::Spine], |c, a| {
+        let (keys, values) = (borrow_items(c, "sort-by", &a[0])?, borrow_items(c, "sort-by", &a[1])?);
+        let positions = sort_positions(c, &keys)?;
+        Ok(Sequence::realised(positions.into_iter().map(|at| values[at].clone()).collect()))
+    }),
 ];
 
 fn vec(context: &mut CallContext<'_>, arguments: &mut [Value]) -> Result<Value> {
@@ -108,6 +98,26 @@ fn map_of(name: &str, context: &mut CallContext<'_>, arguments: &[Value]) -> Res
     context.collection(arguments.len())?;
     context.allocate(48 * arguments.len())?;
     Ok(Value::Map(arguments.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect()))
+}
+
+/// Returns how often each item occurs.
+fn count_items(items: Vec<Value>) -> Map {
+    let mut counts = Map::new();
+    if let Some(mut integers) = integers(&items) {
+        integers.sort_unstable();
+        for equal in integers.chunk_by(|a, b| a == b) {
+            counts.insert(Value::Integer(equal[0]), Value::Integer(equal.len() as i64));
+        }
+        return counts;
+    }
+    for item in items {
+        let count = match counts.get_exact(&item) {
+            Some(Value::Integer(count)) => count + 1,
+            _ => 1,
+        };
+        counts.insert(item, Value::Integer(count));
+    }
+    counts
 }
 
 /// Refuses keys of a sorted collection that cannot be compared with each other.
@@ -148,15 +158,4 @@ fn subvec(context: &mut CallContext<'_>, arguments: &[Value]) -> Result<Value> {
             format!("subvec: {start} to {end} is not inside a vector of {}", vector.len()),
         )),
     }
-}
-
-fn sort_pairs(context: &mut CallContext<'_>, pairs: &mut Vec<(Value, Value)>, reversed: bool) -> Result<()> {
-    if !reversed {
-        return sort_values(context, pairs, |(key, _)| key);
-    }
-    // Reversing before and after keeps equal keys in their order.
-    pairs.reverse();
-    sort_values(context, pairs, |(key, _)| key)?;
-    pairs.reverse();
-    Ok(())
 }

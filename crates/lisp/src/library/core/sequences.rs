@@ -1,5 +1,7 @@
 //! Sequences one cell at a time: `seq`, `first`, `rest`, `next`, `cons`, `nth`, `count`.
 
+use std::borrow::Cow;
+
 use super::{NEXT, NOT, SPINE};
 use crate::effort;
 use crate::error::{Error, ErrorKind, Result};
@@ -87,9 +89,19 @@ pub(crate) fn is_empty(value: &Value) -> Option<bool> {
 
 /// Returns the items of a collection whose spine is realised.
 pub(crate) fn items(context: &mut CallContext<'_>, name: &str, value: &Value) -> Result<Vec<Value>> {
+    borrow_items(context, name, value).map(Cow::into_owned)
+}
+
+/// Returns the items of a collection whose spine is realised. Those of a vector in one block are not copied, but
+/// charged as if they were.
+pub(super) fn borrow_items<'v>(
+    context: &mut CallContext<'_>,
+    name: &str,
+    value: &'v Value,
+) -> Result<Cow<'v, [Value]>> {
     if let Value::Vector(vector) = value {
         context.collection(vector.len())?;
-        return Ok(vector.iter().cloned().collect());
+        return Ok(vector.as_slice().map_or_else(|| vector.iter().cloned().collect(), Cow::Borrowed));
     }
     account_for_walk(context, value)?;
     let Some(mut cursor) = Cursor::new(value) else { return Err(not_a_sequence(name, value)) };
@@ -97,16 +109,18 @@ pub(crate) fn items(context: &mut CallContext<'_>, name: &str, value: &Value) ->
         context.collection(left)?;
     }
     let mut items = Vec::new();
-    while let CursorStep::Item(item) = cursor.next() {
-        items.push(item);
-        if items.len() % 1024 == 0 {
+    loop {
+        cursor.take_block(&mut items);
+        if items.len() >= 1024 {
             context.limits.check_collection(items.len())?;
         }
+        let CursorStep::Item(item) = cursor.next() else { break };
+        items.push(item);
     }
     if items.len() > 1024 || !items.is_empty() && matches!(value, Value::Lazy(_)) {
         context.collection(items.len())?;
     }
-    Ok(items)
+    Ok(Cow::Owned(items))
 }
 
 /// Accounts for the copy of a map, a set or a string that a walk makes.

@@ -73,12 +73,6 @@ impl Work for Reduce {
                 self.total = Some(item);
                 continue;
             }
-            if matches!(self.function, Value::Closure(_)) {
-                host.begin_call();
-                host.stack.push(self.total.take().unwrap_or_default());
-                host.stack.push(item);
-                return Ok(Step::Repeat(2));
-            }
             let pair = [self.total.take().unwrap_or_default(), item];
             if let Some(result) = call_in_place(&self.function, &pair, host) {
                 match result? {
@@ -317,15 +311,18 @@ impl Work for Group {
                 CursorStep::Blocked(cell) => return Ok(Step::Realise(cell)),
                 CursorStep::End => return Ok(Step::Return(Value::Map(std::mem::take(&mut self.groups)))),
             };
-            self.current = item.clone();
             match call_in_place(&self.function, std::slice::from_ref(&item), host) {
                 Some(Ok(key)) if !key.may_hold_lazy() => {
                     host.shared.meter.work(1)?;
+                    self.current = item;
                     self.key = Some(key);
                     self.file(host)?;
                 }
                 Some(Err(error)) => return Err(error),
-                _ => return Ok(host.call_one(item)),
+                _ => {
+                    self.current = item.clone();
+                    return Ok(host.call_one(item));
+                }
             }
         }
     }

@@ -13,7 +13,7 @@ use super::natives::call_in_place;
 use super::work::{Host, Step, Work};
 use crate::error::{Error, Result};
 use crate::library::Effects;
-use crate::value::{Cursor, CursorStep, Each, LazyCell, List, Sequence, Thunk, Value, Vector};
+use crate::value::{Cursor, Each, LazyCell, List, Sequence, Thunk, Value, Vector};
 
 /// The number of items in a chunk.
 const CHUNK: usize = 64;
@@ -81,6 +81,38 @@ impl RunThunk {
         Step::Retry
     }
 
+    /// Takes items as long as they are ready and the function needs no frame for them. It charges what the same
+    /// turns cost; returns what to do instead of the next one, if that is known.
+    fn take_ready_items(&mut self, host: &mut Host<'_>) -> Result<Option<Step>> {
+        let Some(Thunk::Each { each, function, source }) = self.thunk.as_deref_mut() else { return Ok(None) };
+        if matches!(each, Each::MapIndexed(_) | Each::TakeWhile) {
+            return Ok(None);
+        }
+        while let Some(item) = source.peek(0) {
+            host.shared.meter.work(1)?;
+            let Some(result) = call_in_place(function, std::slice::from_ref(item), host) else {
+                self.current = Current::Next;
+                return Ok(Some(host.call_one(item.clone())));
+            };
+            let result = result?;
+            host.shared.meter.work(1)?;
+            let kept = match each {
+                Each::Filter(wanted) => (result.is_truthy() == *wanted).then(|| item.clone()),
+                Each::Keep if result.is_nil() => None,
+                _ => Some(result),
+            };
+            source.advance();
+            if let Some(kept) = kept {
+                host.shared.meter.note(48);
+                self.items.push(kept);
+                if self.items.len() >= self.room {
+                    return Ok(Some(self.finish_with_rest(host)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
     fn realise(&mut self, value: Value) {
         for other in self.others.drain(..) {
             other.realise(value.clone());
@@ -136,6 +168,11 @@ fn sequence(mut items: Vec<Value>, rest: Value) -> Value {
 impl Work for RunThunk {
     fn step(&mut self, host: &mut Host<'_>, mut incoming: Option<Value>) -> Result<Step> {
         loop {
+            if incoming.is_none()
+                && let Some(step) = self.take_ready_items(host)?
+            {
+                return Ok(step);
+            }
             let Some(thunk) = &mut self.thunk else { return Ok(Step::Retry) };
             host.shared.meter.work(1)?;
             let first = self.items.is_empty();
@@ -190,19 +227,21 @@ impl Work for RunThunk {
         if keeps && !has_room {
             return false;
         }
-        let kept = if keeps && is_filter { self.current.item(source) } else { Value::Nil };
-        let CursorStep::Item(item) = source.next() else {
-            // The cursor may have moved past the item.
-            if keeps && is_filter {
-                self.current = Current::Held(kept);
-            }
-            return false;
+        let is_next = matches!(self.current, Current::Next);
+        let begun = match source.peek(usize::from(is_next)) {
+            Some(item) => Ok((item.clone(), Current::Next)),
+            None if is_next => return false,
+            None => Current::begin(source),
         };
+        let Ok((item, next)) = begun else { return false };
         host.shared.meter.spend(FUEL);
-        self.current = Current::of(source, &item);
+        let current = std::mem::replace(&mut self.current, next);
         if keeps {
             host.shared.meter.note(48);
-            self.items.push(if is_filter { kept } else { std::mem::take(result) });
+            self.items.push(if is_filter { current.item(source) } else { std::mem::take(result) });
+        }
+        if is_next {
+            source.advance();
         }
         host.stack.push(item);
         true

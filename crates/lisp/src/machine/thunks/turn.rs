@@ -57,22 +57,20 @@ pub(super) enum Current {
     #[default]
     None,
     Held(Value),
-    /// The item is right before the cursor, and need not be stored.
-    Behind,
+    /// The next item of the cursor, which moves past it after the call.
+    Next,
 }
 
 impl Current {
-    /// Returns the item that a cursor has just yielded.
-    #[inline]
-    pub(super) fn of(source: &Cursor, item: &Value) -> Self {
-        // A cursor that has moved to another vector is behind an item that it has not yielded.
-        let same = match (source.before(), item) {
-            (Some(Value::Map(before)), Value::Map(item)) => before.address() == item.address(),
-            (Some(Value::Vector(before)), Value::Vector(item)) => before.address() == item.address(),
-            (Some(Value::String(before)), Value::String(item)) => before.address() == item.address(),
-            _ => false,
-        };
-        if same { Current::Behind } else { Current::Held(item.clone()) }
+    /// Returns the next item of a cursor, and where it is during the call.
+    pub(super) fn begin(source: &mut Cursor) -> std::result::Result<(Value, Self), CursorStep> {
+        match source.peek(0) {
+            Some(item) => Ok((item.clone(), Current::Next)),
+            None => match source.next() {
+                CursorStep::Item(item) => Ok((item.clone(), Current::Held(item))),
+                step => Err(step),
+            },
+        }
     }
 
     /// The item itself.
@@ -81,7 +79,7 @@ impl Current {
         match self {
             Current::None => Value::Nil,
             Current::Held(item) => item.clone(),
-            Current::Behind => source.before().cloned().unwrap_or_default(),
+            Current::Next => source.peek(0).cloned().unwrap_or_default(),
         }
     }
 }
@@ -89,12 +87,11 @@ impl Current {
 /// Returns an item to the front of a cursor.
 fn return_item(current: Current, source: &mut Cursor) {
     match current {
-        Current::None => {}
+        Current::None | Current::Next => {}
         Current::Held(item) => {
             let rest = std::mem::replace(source, Cursor::End).into_value();
             *source = Cursor::List(List::cons(item, rest));
         }
-        Current::Behind => source.step_back(),
     }
 }
 
@@ -154,21 +151,24 @@ impl Thunk {
             Thunk::Each { each, source, .. } => match incoming {
                 Some(result) => {
                     let current = std::mem::take(current);
-                    match *each {
-                        Each::Map | Each::MapIndexed(_) => Turn::Item(result),
-                        Each::Keep if result.is_nil() => Turn::Again,
-                        Each::Keep => Turn::Item(result),
-                        Each::Filter(wanted) if result.is_truthy() != wanted => Turn::Again,
+                    let kept = match *each {
+                        Each::Map | Each::MapIndexed(_) => Some(result),
+                        Each::Keep => Some(result).filter(|result| !result.is_nil()),
                         Each::TakeWhile if !result.is_truthy() => {
                             *source = Cursor::End;
-                            Turn::End
+                            return Ok(Turn::End);
                         }
-                        Each::Filter(_) | Each::TakeWhile => Turn::Item(current.item(source)),
+                        Each::Filter(wanted) if result.is_truthy() != wanted => None,
+                        Each::Filter(_) | Each::TakeWhile => Some(current.item(source)),
+                    };
+                    if matches!(current, Current::Next) {
+                        source.advance();
                     }
+                    kept.map_or(Turn::Again, Turn::Item)
                 }
-                None => match source.next() {
-                    CursorStep::Item(item) => {
-                        *current = Current::of(source, &item);
+                None => match Current::begin(source) {
+                    Ok((item, now)) => {
+                        *current = now;
                         Turn::Call(match each {
                             Each::MapIndexed(index) => {
                                 *index += 1;
@@ -177,7 +177,7 @@ impl Thunk {
                             _ => Arguments::One(item),
                         })
                     }
-                    step => step.into(),
+                    Err(step) => step.into(),
                 },
             },
             Thunk::MapMany { sources, .. } => match incoming {
