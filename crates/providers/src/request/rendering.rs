@@ -29,7 +29,7 @@ pub(crate) struct Rendering {
     pub(crate) used: imbl::HashSet<String>,
     /// Images of the last answer, which stand in the next message of a user, for providers whose answers hold none.
     pub(crate) images: Vec<Part>,
-    /// Whether thoughts are missing before calls that no message of a user follows yet.
+    /// Whether thoughts are missing in one of the last turns, all of which have calls.
     pub(crate) lacks_thoughts: bool,
     /// Whether reasoning is replayed.
     pub(crate) has_reasoning: bool,
