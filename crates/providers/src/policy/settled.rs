@@ -38,7 +38,7 @@ pub(crate) struct Settled {
     called: HashSet<CallId>,
     rendering: Rendering,
     /// The encoded messages, each followed by a comma.
-    pieces: Vec<Arc<str>>,
+    encoded: EncodedText,
     digested: Option<DigestedStart>,
 }
 
@@ -52,11 +52,49 @@ struct MessageForm {
     refused_media: bool,
 }
 
-/// The digest of the beginning of a body: the text before the encoded messages, and some of these.
+/// A text that grows at its end, in pieces of at least [`PIECE`] bytes and an open one.
+#[derive(Default)]
+struct EncodedText {
+    pieces: Vec<Arc<str>>,
+    open: String,
+}
+
+/// The digest of the beginning of a body: the text before the encoded messages, and so many bytes of these.
 struct DigestedStart {
     before: String,
-    pieces: usize,
+    bytes: usize,
     stream: DigestStream,
+}
+
+/// The least size of a closed piece in bytes. Only the open piece is copied into each request.
+const PIECE: usize = 64 * 1024;
+
+impl EncodedText {
+    fn is_empty(&self) -> bool {
+        self.pieces.is_empty() && self.open.is_empty()
+    }
+
+    fn push(&mut self, text: &str) {
+        self.open.push_str(text);
+        if self.open.len() >= PIECE {
+            self.pieces.push(std::mem::take(&mut self.open).into());
+        }
+    }
+
+    /// The text in pieces.
+    fn pieces(&self) -> impl Iterator<Item = Arc<str>> {
+        self.pieces.iter().cloned().chain([self.open.as_str().into()])
+    }
+
+    /// The text after so many bytes.
+    fn after(&self, mut bytes: usize) -> impl Iterator<Item = &str> {
+        let pieces = self.pieces.iter().map(AsRef::as_ref).chain([self.open.as_str()]);
+        pieces.map(move |piece| {
+            let known = bytes.min(piece.len());
+            bytes -= known;
+            &piece[known..]
+        })
+    }
 }
 
 /// The number of messages before the first that is rendered as a message: a system message has a place of its own.
@@ -88,7 +126,7 @@ impl Settled {
             last: 0,
             called: HashSet::new(),
             rendering: Rendering::default(),
-            pieces: Vec::new(),
+            encoded: EncodedText::default(),
             digested: None,
         }
     }
@@ -173,14 +211,14 @@ impl Settled {
             self.called.extend(message.message.option_call().map(|call| call.invocation_id));
         }
         render_thread(&Thread::after(&mut self.numbers, more), input, &mut self.rendering)?;
-        self.pieces.extend(self.rendering.encode_settled());
+        self.encoded.push(&self.rendering.encode_settled());
         (self.shown, self.count) = (shown.clone(), end);
         Ok(())
     }
 
     /// Encodes a body whose list of messages lacks the encoded ones, which belong behind the first `head` messages.
     pub(crate) fn encode(&mut self, body: &Value, list: &str, head: usize) -> (RequestBody, Digest) {
-        let fields = body.as_object().filter(|_| !self.pieces.is_empty());
+        let fields = body.as_object().filter(|_| !self.encoded.is_empty());
         let place = fields.and_then(|fields| fields.keys().position(|name| name == list));
         let (Some(fields), Some(place)) = (fields, place) else {
             let text = body.to_string();
@@ -212,8 +250,8 @@ impl Settled {
         }
         after.push('}');
         let digest = self.digest(&before, &after);
-        let pieces = self.pieces.iter().cloned();
-        (RequestBody::new([before.into()].into_iter().chain(pieces).chain([after.into()])), digest)
+        let pieces = [before.into()].into_iter().chain(self.encoded.pieces()).chain([after.into()]);
+        (RequestBody::new(pieces), digest)
     }
 
     /// The digest of the encoded messages between two texts.
@@ -222,12 +260,12 @@ impl Settled {
         let mut known = known.unwrap_or_else(|| {
             let mut stream = DigestStream::default();
             stream.push(before.as_bytes());
-            DigestedStart { before: before.to_owned(), pieces: 0, stream }
+            DigestedStart { before: before.to_owned(), bytes: 0, stream }
         });
-        for piece in &self.pieces[known.pieces..] {
-            known.stream.push(piece.as_bytes());
+        for text in self.encoded.after(known.bytes) {
+            known.stream.push(text.as_bytes());
+            known.bytes += text.len();
         }
-        known.pieces = self.pieces.len();
         let mut whole = known.stream.clone();
         self.digested = Some(known);
         whole.push(after.as_bytes());

@@ -5,8 +5,6 @@
 //! removed. The first messages, before the first turn, and those of the last two turns stay: a dialect looks at them, marks
 //! them and appends to them.
 
-use std::sync::Arc;
-
 use backstitch_core::message::Part;
 use serde_json::Value;
 
@@ -79,16 +77,16 @@ impl Rendering {
 
     /// Encodes the messages that later entries cannot change any more, and removes them. Each is followed by a comma, since
     /// others always come after them.
-    pub(crate) fn encode_settled(&mut self) -> Option<Arc<str>> {
-        let place = self.turns.len().checked_sub(OPEN_TURNS).filter(|place| *place > 0)?;
-        let count = self.turns[place] - self.head;
+    pub(crate) fn encode_settled(&mut self) -> String {
         let mut text = String::new();
+        let place = self.turns.len().saturating_sub(OPEN_TURNS);
+        let count = self.turns.get(place).filter(|_| place > 0).map_or(0, |turn| turn - self.head);
         for message in self.messages.drain(self.head..self.head + count) {
             text.push_str(&message.to_string());
             text.push(',');
         }
         self.turns.drain(..place);
         self.turns.iter_mut().for_each(|turn| *turn -= count);
-        Some(text.into())
+        text
     }
 }

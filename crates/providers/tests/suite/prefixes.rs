@@ -83,7 +83,7 @@ struct Counted {
     interrupted: usize,
     compressed: usize,
     followed: usize,
-    /// Pieces of bodies that were encoded for an earlier request.
+    /// Requests with a part that was encoded by itself.
     shared: usize,
 }
 
