@@ -69,6 +69,33 @@ impl<S> Items<S> {
     }
 }
 
+impl<S: PartialEq> Items<S> {
+    /// Returns whether another list has the same first `count` items. Blocks of items that both share are not examined.
+    pub fn begin_alike(&self, other: &Self, count: usize) -> bool {
+        let (mut ours, mut theirs) = (self.items.leaves(), other.items.leaves());
+        let (mut one, mut another): (&[Arc<S>], &[Arc<S>]) = (&[], &[]);
+        let mut left = count;
+        while left > 0 {
+            if one.is_empty() {
+                one = ours.next().unwrap_or_default();
+            }
+            if another.is_empty() {
+                another = theirs.next().unwrap_or_default();
+            }
+            let length = left.min(one.len()).min(another.len());
+            let ((first, rest), (second, remaining)) = (one.split_at(length), another.split_at(length));
+            let mut pairs = first.iter().zip(second);
+            let is_alike = std::ptr::eq(first, second)
+                || pairs.all(|(one, other)| Arc::ptr_eq(one, other) || one == other);
+            if length == 0 || !is_alike {
+                return false;
+            }
+            (one, another, left) = (rest, remaining, left - length);
+        }
+        true
+    }
+}
+
 impl<S> Clone for Items<S> {
     fn clone(&self) -> Self {
         Self { items: self.items.clone() }
@@ -83,8 +110,7 @@ impl<S> Default for Items<S> {
 
 impl<S: PartialEq> PartialEq for Items<S> {
     fn eq(&self, other: &Self) -> bool {
-        self.len() == other.len()
-            && self.iter().zip(other.iter()).all(|(one, other)| Arc::ptr_eq(one, other) || one == other)
+        self.len() == other.len() && self.begin_alike(other, self.len())
     }
 }
 
@@ -111,5 +137,29 @@ impl<S: Slice> Extend<Arc<S>> for Items<S> {
 impl<S: Slice, T: Into<Arc<S>>> FromIterator<T> for Items<S> {
     fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
         Self { items: items.into_iter().map(Into::into).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_begin_alike_however_they_were_built() {
+        let items: Vec<Arc<usize>> = (0..1_000).map(Arc::new).collect();
+        let whole = Items { items: items.iter().cloned().collect() };
+        for end in [0, 1, 63, 64, 65, 500, 999, 1_000] {
+            let mut grown = Items { items: whole.items.take(end) };
+            assert!(grown.begin_alike(&whole, end) && whole.begin_alike(&grown, end));
+            assert!(!grown.begin_alike(&whole, end + 1));
+            items[end..].iter().for_each(|item| grown.items.push_back(item.clone()));
+            assert!(grown.begin_alike(&whole, 1_000));
+            // Other items that are equal, and items that are not.
+            let equal = Items { items: (0..1_000).map(Arc::new).collect() };
+            assert!(equal.begin_alike(&grown, end));
+            grown.replace(end, Arc::new(7_777));
+            assert!(grown.begin_alike(&whole, end));
+            assert_eq!(grown.begin_alike(&whole, 1_000), end == 1_000);
+        }
     }
 }

@@ -158,11 +158,9 @@ impl Settled {
     /// Whether the prefix is one of this conversation, in the same form. Bytes of media may have been removed since then.
     fn serves(&self, input: &RequestInput<'_>, shown: &Items<InnerMessage>, media: &MediaBytes) -> bool {
         let has_media = |object: &UsedObject| media.contains_key(&object.id) == object.has_bytes;
-        let mut both = self.shown.iter().zip(shown.iter()).take(self.count);
         self.target == *input.target
             && self.form == MessageForm::of(input)
-            && shown.len() >= self.count
-            && both.all(|(one, other)| Arc::ptr_eq(one, other) || one == other)
+            && self.shown.begin_alike(shown, self.count)
             && self.rendering.objects().all(has_media)
     }
 
