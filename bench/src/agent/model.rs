@@ -52,34 +52,49 @@ pub(super) async fn turns(report: &mut Report) -> Result<(), Failed> {
 /// the transport does, and a body that it would have to send, do not count.
 pub(super) async fn late_turns(report: &mut Report) -> Result<(), Failed> {
     for provider in Provider::ALL {
-        let directory = tempfile::tempdir()?;
-        let runtime = Runtime::new(Arc::new(SqliteStore::open(directory.path().join("store.db"))?));
-        let (turns, given, costs) = (LATE + AROUND, AtomicUsize::new(0), Some(Mutex::default()));
-        let transport = Arc::new(Answering { provider, turns, latency: Duration::ZERO, given, costs });
-        let driver =
-            runtime.create(agent_over(transport.clone())?.window(WINDOW), SessionOptions::default()).await?;
-        driver.start("sew").await?.answer()?;
-        driver.session().release().await?;
-        let costs = transport.with_costs(|costs| costs.turns.clone()).unwrap_or_default();
-        if costs.len() < turns {
-            return Err(format!("{provider}: {} of {turns} turns were measured", costs.len()).into());
+        let mut around: [Vec<Duration>; 2] = Default::default();
+        for _ in 0..SESSIONS {
+            let costs = costs_of_turns(provider).await?;
+            for (around, turn) in around.iter_mut().zip([EARLY, LATE]) {
+                around.extend(&costs[turn - AROUND..turn + AROUND]);
+            }
         }
-        let [early, late] = [EARLY, LATE].map(|turn| {
-            let mut around = costs[turn - AROUND..turn + AROUND].to_vec();
+        let [early, late] = around.map(|mut around| {
             around.sort();
-            around[AROUND].as_secs_f64() * 1e3
+            around[around.len() / 2].as_secs_f64() * 1e3
         });
-        let params =
-            json!({ "provider": provider.as_str(), "early_ms": ratio(early), "late_ms": ratio(late) });
+        let params = json!({
+            "provider": provider.as_str(), "early_ms": ratio(early), "late_ms": ratio(late), "sessions": SESSIONS,
+        });
         aims::LATE_TURN.judge(report, params, late / early);
     }
     Ok(())
+}
+
+/// Drives a session until after the late turn, and returns what each turn cost.
+async fn costs_of_turns(provider: Provider) -> Result<Vec<Duration>, Failed> {
+    let directory = tempfile::tempdir()?;
+    let runtime = Runtime::new(Arc::new(SqliteStore::open(directory.path().join("store.db"))?));
+    let (turns, given, costs) = (LATE + AROUND, AtomicUsize::new(0), Some(Mutex::default()));
+    let transport = Arc::new(Answering { provider, turns, latency: Duration::ZERO, given, costs });
+    let agent = agent_over(transport.clone())?.window(WINDOW);
+    let driver = runtime.create(agent, SessionOptions::default()).await?;
+    driver.start("sew").await?.answer()?;
+    driver.session().release().await?;
+    let costs = transport.with_costs(|costs| std::mem::take(&mut costs.turns)).unwrap_or_default();
+    match costs.len() < turns {
+        true => Err(format!("{provider}: {} of {turns} turns were measured", costs.len()).into()),
+        false => Ok(costs),
+    }
 }
 
 /// The turns that are compared, and how many before and after each of them are taken into account.
 const EARLY: usize = 10;
 const LATE: usize = 1_000;
 const AROUND: usize = 8;
+
+/// The sessions of each provider.
+const SESSIONS: usize = 5;
 
 /// A context window in which all turns fit, in tokens.
 const WINDOW: u64 = 100_000_000;
