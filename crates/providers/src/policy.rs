@@ -36,7 +36,7 @@ use crate::validate::{InvalidRequest, validate};
 use crate::wire::{self, render};
 
 pub use lookup::WantedFacts;
-use settled::Settled;
+use settled::SettledPrefix;
 
 /// A [`Policy`] that asks a model of a provider.
 #[derive(Clone)]
@@ -175,8 +175,9 @@ impl ModelPolicy {
         let tools = question.options.iter().map(|tool| &**tool).collect();
         let (input, mut report) =
             wire::input(&system.iter().collect::<Vec<_>>(), tools, &self.target, &options)?;
-        let known = question.memo.take::<Settled>();
-        let (mut settled, mut rendering) = Settled::render(known, &input, &question.shown, &question.media)?;
+        let known = question.memo.take::<SettledPrefix>();
+        let (mut settled, mut rendering) =
+            SettledPrefix::render(known, &input, &question.shown, &question.media)?;
         let body = wire::render_body(&input, &mut rendering)?;
         let head = rendering.head();
         report.append(rendering.report);

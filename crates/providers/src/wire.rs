@@ -10,7 +10,7 @@ use crate::dialects::dialect;
 use crate::error::{self, ProviderError};
 use crate::provider::{ModelTarget, Provider};
 use crate::request::{
-    Departure, RefusedOption, RefusedPart, RenderError, RenderReport, RenderedRequest, Rendering,
+    Departure, RefusedOption, RefusedPart, RenderError, RenderReport, RenderState, RenderedRequest,
     RequestInput, RequestLimits, RequestOptions, StructuredOutput, Thread, ThreadEntry, add_fields, in_words,
     plan_turn, words,
 };
@@ -23,7 +23,7 @@ pub fn render<'t>(
     options: &RequestOptions,
 ) -> Result<RenderedRequest, RenderError> {
     let (input, mut report) = input(&thread.system, tools.into_iter().collect(), target, options)?;
-    let mut rendering = Rendering::default();
+    let mut rendering = RenderState::default();
     render_thread(thread, &input, &mut rendering)?;
     let body = render_body(&input, &mut rendering)?;
     report.append(rendering.report);
@@ -56,7 +56,7 @@ pub(crate) fn input<'a>(
 pub(crate) fn render_thread(
     thread: &Thread<'_>,
     input: &RequestInput<'_>,
-    rendering: &mut Rendering,
+    rendering: &mut RenderState,
 ) -> Result<(), RenderError> {
     let dialect = dialect(input.target.provider);
     for call in &thread.orphans {
@@ -75,7 +75,10 @@ pub(crate) fn render_thread(
 }
 
 /// Renders the body, with the messages that are not encoded.
-pub(crate) fn render_body(input: &RequestInput<'_>, rendering: &mut Rendering) -> Result<Value, RenderError> {
+pub(crate) fn render_body(
+    input: &RequestInput<'_>,
+    rendering: &mut RenderState,
+) -> Result<Value, RenderError> {
     let mut body = (dialect(input.target.provider).render_body)(input, rendering)?;
     add_fields(&mut body, &input.options.body);
     Ok(body)

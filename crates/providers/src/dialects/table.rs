@@ -7,7 +7,7 @@ use crate::answer::{FinishMeaning, StreamReader, UsageFields};
 use crate::error::{Classify, ProviderError};
 use crate::provider::ModelTarget;
 use crate::request::{
-    InputMessage, MediaRules, OptionProblem, OutputSchema, PlannedTurn, RawCalls, RenderError, Rendering,
+    InputMessage, MediaRules, OptionProblem, OutputSchema, PlannedTurn, RawCalls, RenderError, RenderState,
     RequestInput, RequestLimits, RequestOptions,
 };
 use crate::rules::Rule;
@@ -31,11 +31,12 @@ pub(crate) struct Dialect {
     pub(crate) raw_calls: RawCalls,
     /// Renders a message to the model.
     pub(crate) render_input:
-        fn(&InputMessage<'_>, &RequestInput<'_>, &mut Rendering) -> Result<(), RenderError>,
+        fn(&InputMessage<'_>, &RequestInput<'_>, &mut RenderState) -> Result<(), RenderError>,
     /// Renders an answer and the results of its calls.
-    pub(crate) render_turn: fn(PlannedTurn<'_>, &RequestInput<'_>, &mut Rendering) -> Result<(), RenderError>,
+    pub(crate) render_turn:
+        fn(PlannedTurn<'_>, &RequestInput<'_>, &mut RenderState) -> Result<(), RenderError>,
     /// Renders the body of a request with the messages, in which it completes them.
-    pub(crate) render_body: fn(&RequestInput<'_>, &mut Rendering) -> Result<Value, RenderError>,
+    pub(crate) render_body: fn(&RequestInput<'_>, &mut RenderState) -> Result<Value, RenderError>,
     /// Parses an answer that was not streamed.
     pub(crate) parse: fn(&str, &ModelTarget) -> Result<PolicyAnswer, ProviderError>,
     /// Creates a reader for a streamed answer.

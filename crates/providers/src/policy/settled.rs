@@ -18,13 +18,13 @@ use serde_json::Value;
 
 use crate::provider::ModelTarget;
 use crate::request::{
-    MediaMode, OpenCalls, RefusedPart, RenderError, Rendering, RequestInput, Thread, UnsupportedMediaPolicy,
-    UsedObject,
+    MediaMode, OpenCalls, RefusedPart, RenderError, RenderState, RequestInput, Thread,
+    UnsupportedMediaPolicy, UsedObject,
 };
 use crate::wire::render_thread;
 
 /// A prefix of a conversation, rendered for one target.
-pub(crate) struct Settled {
+pub(crate) struct SettledPrefix {
     target: ModelTarget,
     form: MessageForm,
     /// The messages that begin with the prefix.
@@ -36,7 +36,7 @@ pub(crate) struct Settled {
     last: u64,
     /// The calls, all of which have results.
     called: HashSet<CallId>,
-    rendering: Rendering,
+    rendering: RenderState,
     /// The encoded messages, each followed by a comma.
     encoded: EncodedText,
     digested: Option<DigestedStart>,
@@ -115,7 +115,7 @@ impl MessageForm {
     }
 }
 
-impl Settled {
+impl SettledPrefix {
     fn new(input: &RequestInput<'_>, shown: &Items<InnerMessage>) -> Self {
         Self {
             target: input.target.clone(),
@@ -125,7 +125,7 @@ impl Settled {
             numbers: TurnNumbers::default(),
             last: 0,
             called: HashSet::new(),
-            rendering: Rendering::default(),
+            rendering: RenderState::default(),
             encoded: EncodedText::default(),
             digested: None,
         }
@@ -138,7 +138,7 @@ impl Settled {
         input: &RequestInput<'_>,
         shown: &Items<InnerMessage>,
         media: &MediaBytes,
-    ) -> Result<(Self, Rendering), RenderError> {
+    ) -> Result<(Self, RenderState), RenderError> {
         let continued = known.filter(|known| known.serves(input, shown, media)).and_then(|known| {
             let end = known.end(shown)?;
             Some((known, end))

@@ -9,10 +9,10 @@ mod media;
 mod options;
 mod plan;
 mod refused;
-mod rendering;
 mod report;
 mod sampling;
 mod schema;
+mod state;
 mod thread;
 
 use backstitch_core::message::{Large, Part};
@@ -29,11 +29,11 @@ pub use options::{
 };
 pub(crate) use plan::{PlannedCall, PlannedTurn, RawCall, RawCalls, plan_turn};
 pub use refused::RefusedPart;
-pub(crate) use rendering::Rendering;
 pub use report::{Departure, DropReason, RenderReport};
 pub(crate) use sampling::add_fields;
 pub use sampling::{SamplingOptions, ToolChoice};
 pub(crate) use schema::{OutputSchema, SchemaDialect, in_words};
+pub(crate) use state::RenderState;
 pub use thread::{InputMessage, Thread, ThreadCall, ThreadEntry, ThreadTurn};
 
 use crate::provider::ModelTarget;

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::legal::{self, ResultText};
 use super::options::OpenCalls;
-use super::rendering::Rendering;
 use super::report::{Departure, DropReason};
+use super::state::RenderState;
 use super::thread::ThreadTurn;
 use super::{RenderError, RequestInput};
 use crate::provider::ModelTarget;
@@ -57,7 +57,7 @@ pub(crate) fn plan_turn<'a>(
     turn: &'a ThreadTurn<'a>,
     input: &RequestInput<'_>,
     raw_calls: RawCalls,
-    rendering: &mut Rendering,
+    rendering: &mut RenderState,
 ) -> Result<PlannedTurn<'a>, RenderError> {
     Planner { input, raw_calls, rendering }.plan_turn(turn)
 }
@@ -66,7 +66,7 @@ pub(crate) fn plan_turn<'a>(
 struct Planner<'p> {
     input: &'p RequestInput<'p>,
     raw_calls: RawCalls,
-    rendering: &'p mut Rendering,
+    rendering: &'p mut RenderState,
 }
 
 impl Planner<'_> {

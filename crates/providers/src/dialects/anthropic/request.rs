@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::DIALECT;
 use crate::request::{
     CacheMarks, Departure, InputMessage, Media, Piece, PlannedCall, PlannedTurn, RawCall, RenderError,
-    RenderReport, Rendering, RequestInput, RequestOptions, ThinkingBudget, ToolChoice, fields, is_filled,
+    RenderReport, RenderState, RequestInput, RequestOptions, ThinkingBudget, ToolChoice, fields, is_filled,
     last_role, legal, nudge, object, parameters, render_pieces, words,
 };
 
@@ -17,7 +17,7 @@ const MAX_TOKENS: u32 = 8192;
 pub(super) fn render_input(
     message: &InputMessage<'_>,
     input: &RequestInput<'_>,
-    rendering: &mut Rendering,
+    rendering: &mut RenderState,
 ) -> Result<(), RenderError> {
     let (messages, mut media) = rendering.parts(input, DIALECT.media);
     let mut blocks = render_pieces(message.parts.iter().copied(), &mut media, block)?;
@@ -28,7 +28,10 @@ pub(super) fn render_input(
     Ok(())
 }
 
-pub(super) fn render_body(input: &RequestInput<'_>, rendering: &mut Rendering) -> Result<Value, RenderError> {
+pub(super) fn render_body(
+    input: &RequestInput<'_>,
+    rendering: &mut RenderState,
+) -> Result<Value, RenderError> {
     let RequestInput { tools, target, options, output, system } = input;
     end_with_user(&mut rendering.messages, &mut rendering.report);
 
@@ -131,7 +134,7 @@ fn default_limit(thinking: ThinkingBudget) -> u32 {
 
 /// The `thinking` field. A fixed budget is left out where the thoughts before the last calls are missing,
 /// since the provider refuses it there.
-fn thinking(options: &RequestOptions, rendering: &mut Rendering) -> Option<Value> {
+fn thinking(options: &RequestOptions, rendering: &mut RenderState) -> Option<Value> {
     match options.thinking {
         ThinkingBudget::Default => None,
         ThinkingBudget::Adaptive => Some(json!({"type": "adaptive"})),
@@ -160,7 +163,7 @@ fn block(piece: Piece) -> Value {
 pub(super) fn render_turn(
     mut turn: PlannedTurn<'_>,
     input: &RequestInput<'_>,
-    rendering: &mut Rendering,
+    rendering: &mut RenderState,
 ) -> Result<(), RenderError> {
     let content = match turn.raw.take() {
         Some(raw) => replayed(raw, &turn)?,

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::DIALECT;
 use crate::request::{
     InputMessage, OutputSchema, Piece, PlannedCall, PlannedTurn, RawCall, RenderError, RenderReport,
-    Rendering, RequestInput, RequestOptions, SamplingOptions, ThinkingBudget, ToolChoice, fields, is_filled,
-    last_role, legal, nudge, object, parameters, render_pieces, words,
+    RenderState, RequestInput, RequestOptions, SamplingOptions, ThinkingBudget, ToolChoice, fields,
+    is_filled, last_role, legal, nudge, object, parameters, render_pieces, words,
 };
 
 /// Replaces the signature, which Gemini requires, of calls that Gemini did not make.
@@ -16,7 +16,7 @@ const UNSIGNED: &str = "skip_thought_signature_validator";
 pub(super) fn render_input(
     message: &InputMessage<'_>,
     input: &RequestInput<'_>,
-    rendering: &mut Rendering,
+    rendering: &mut RenderState,
 ) -> Result<(), RenderError> {
     let (contents, mut media) = rendering.parts(input, DIALECT.media);
     let mut parts = render_pieces(message.parts.iter().copied(), &mut media, part)?;
@@ -27,7 +27,10 @@ pub(super) fn render_input(
     Ok(())
 }
 
-pub(super) fn render_body(input: &RequestInput<'_>, rendering: &mut Rendering) -> Result<Value, RenderError> {
+pub(super) fn render_body(
+    input: &RequestInput<'_>,
+    rendering: &mut RenderState,
+) -> Result<Value, RenderError> {
     let RequestInput { tools, options, output, system, .. } = input;
     end_with_user(rendering);
 
@@ -90,7 +93,7 @@ fn push(contents: &mut Vec<Value>, role: &str, parts: Vec<Value>) {
     }
 }
 
-fn end_with_user(rendering: &mut Rendering) {
+fn end_with_user(rendering: &mut RenderState) {
     if last_role(&rendering.messages) != Some("user") {
         let text = json!({"text": nudge(&mut rendering.report)});
         push(&mut rendering.messages, "user", vec![text]);
@@ -108,7 +111,7 @@ fn part(piece: Piece) -> Value {
 pub(super) fn render_turn(
     mut turn: PlannedTurn<'_>,
     input: &RequestInput<'_>,
-    rendering: &mut Rendering,
+    rendering: &mut RenderState,
 ) -> Result<(), RenderError> {
     let mut parts = match turn.raw.take() {
         Some(raw) => replayed(raw, &turn, &mut rendering.report)?,

@@ -9,7 +9,7 @@ use super::DIALECT;
 use crate::answer::without_thoughts;
 use crate::request::{
     InputMessage, OutputSchema, Piece, PlannedTurn, RawCall, RefusedPart, RenderError, RenderReport,
-    Rendering, RequestInput, fields, last_role, legal, nudge, object, only_text, parameters, pieces, words,
+    RenderState, RequestInput, fields, last_role, legal, nudge, object, only_text, parameters, pieces, words,
 };
 
 /// Fields of answers that are refused or useless in requests.
@@ -18,7 +18,7 @@ const ANSWER_ONLY: [&str; 5] = ["annotations", "audio", "images", "refusal", "fu
 pub(super) fn render_input(
     message: &InputMessage<'_>,
     input: &RequestInput<'_>,
-    rendering: &mut Rendering,
+    rendering: &mut RenderState,
 ) -> Result<(), RenderError> {
     let mut content = take_images(input, rendering)?;
     let (messages, mut media) = rendering.parts(input, DIALECT.media);
@@ -36,20 +36,23 @@ pub(super) fn render_input(
 }
 
 /// The images of the last answer.
-fn take_images(input: &RequestInput<'_>, rendering: &mut Rendering) -> Result<Vec<Piece>, RenderError> {
+fn take_images(input: &RequestInput<'_>, rendering: &mut RenderState) -> Result<Vec<Piece>, RenderError> {
     let images = std::mem::take(&mut rendering.images);
     let (_, mut media) = rendering.parts(input, DIALECT.media);
     media.leniently(|media| pieces(&images, media))
 }
 
-pub(super) fn render_body(input: &RequestInput<'_>, rendering: &mut Rendering) -> Result<Value, RenderError> {
+pub(super) fn render_body(
+    input: &RequestInput<'_>,
+    rendering: &mut RenderState,
+) -> Result<Value, RenderError> {
     let RequestInput { tools, target, options, output, system } = input;
     let images = take_images(input, rendering)?;
     rendering.messages.extend(user(images));
     if !system.is_empty() {
         rendering.insert_first(json!({"role": "system", "content": system}));
     }
-    let Rendering { messages, report, .. } = rendering;
+    let RenderState { messages, report, .. } = rendering;
     if matches!(last_role(messages), None | Some("assistant" | "system")) {
         messages.push(json!({"role": "user", "content": nudge(report)}));
     }
@@ -124,7 +127,7 @@ fn content_part(piece: Piece) -> Value {
 pub(super) fn render_turn(
     mut turn: PlannedTurn<'_>,
     input: &RequestInput<'_>,
-    rendering: &mut Rendering,
+    rendering: &mut RenderState,
 ) -> Result<(), RenderError> {
     let images = take_images(input, rendering)?;
     rendering.messages.extend(user(images));

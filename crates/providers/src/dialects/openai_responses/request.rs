@@ -8,14 +8,14 @@ use super::super::openai;
 use super::DIALECT;
 use crate::request::{
     InputMessage, Media, OutputSchema, Piece, PlannedCall, PlannedTurn, RawCall, ReasoningSummary,
-    RefusedPart, RenderError, RenderReport, Rendering, RequestInput, fields, is_filled, legal, nudge, object,
-    parameters, render_pieces, words,
+    RefusedPart, RenderError, RenderReport, RenderState, RequestInput, fields, is_filled, legal, nudge,
+    object, parameters, render_pieces, words,
 };
 
 pub(super) fn render_input(
     message: &InputMessage<'_>,
     input: &RequestInput<'_>,
-    rendering: &mut Rendering,
+    rendering: &mut RenderState,
 ) -> Result<(), RenderError> {
     let (items, mut media) = rendering.parts(input, DIALECT.media);
     let role = if message.is_system { "developer" } else { "user" };
@@ -26,7 +26,10 @@ pub(super) fn render_input(
     Ok(())
 }
 
-pub(super) fn render_body(input: &RequestInput<'_>, rendering: &mut Rendering) -> Result<Value, RenderError> {
+pub(super) fn render_body(
+    input: &RequestInput<'_>,
+    rendering: &mut RenderState,
+) -> Result<Value, RenderError> {
     let RequestInput { tools, target, options, output, system } = input;
     let asks = |item: &Value| item["role"] == "user" || item["type"] == "function_call_output";
     if !rendering.messages.last().is_some_and(asks) {
@@ -104,9 +107,9 @@ fn content(piece: Piece) -> Value {
 pub(super) fn render_turn(
     mut turn: PlannedTurn<'_>,
     input: &RequestInput<'_>,
-    rendering: &mut Rendering,
+    rendering: &mut RenderState,
 ) -> Result<(), RenderError> {
-    let said = match turn.raw.take() {
+    let answer = match turn.raw.take() {
         Some(raw) => replayed(raw, &turn, &mut rendering.report)?,
         None => {
             let text = words(turn.parts.iter().copied(), &mut rendering.report)?;
@@ -125,13 +128,13 @@ pub(super) fn render_turn(
             items
         }
     };
-    if said.is_empty() && turn.calls.is_empty() {
+    if answer.is_empty() && turn.calls.is_empty() {
         return Ok(());
     }
-    rendering.has_reasoning |= said.iter().any(|item| item["type"] == "reasoning");
+    rendering.has_reasoning |= answer.iter().any(|item| item["type"] == "reasoning");
     rendering.begin_turn();
     let (items, mut media) = rendering.parts(input, DIALECT.media);
-    items.extend(said);
+    items.extend(answer);
     for call in &turn.calls {
         items.push(output(call, &mut media)?);
     }

@@ -1,7 +1,7 @@
 //! The state of a rendering between two entries of a conversation.
 //!
 //! A dialect appends the messages of each entry to it, and makes a body of it at the end. What the dialect has to know of earlier
-//! entries is in the state, so that messages that do not change any more can be [encoded](Rendering::encode_settled) and
+//! entries is in the state, so that messages that do not change any more can be [encoded](RenderState::encode_settled) and
 //! removed. The first messages, before the first turn, and those of the last two turns stay: a dialect looks at them, marks
 //! them and appends to them.
 
@@ -18,7 +18,7 @@ const OPEN_TURNS: usize = 2;
 
 /// What is rendered of a conversation so far. A clone costs as much as the messages that are not encoded.
 #[derive(Clone, Default)]
-pub(crate) struct Rendering {
+pub(crate) struct RenderState {
     /// The messages in the form of the provider, but for those that are encoded.
     pub(crate) messages: Vec<Value>,
     /// How the messages depart from the conversation.
@@ -40,7 +40,7 @@ pub(crate) struct Rendering {
     head: usize,
 }
 
-impl Rendering {
+impl RenderState {
     /// The messages, and the encoder of the media that is added to them.
     pub(crate) fn parts<'r>(
         &'r mut self,
