@@ -16,7 +16,9 @@ use crate::{help, terminal};
 
 /// Parses the arguments. If there is nothing to run, the reason is printed, and its exit code is returned.
 pub(crate) fn parse<P: Parser>(words: &[OsString]) -> Result<P, ExitCode> {
-    let parsed = help::group(P::command()).try_get_matches_from(words);
+    // Grouping the help needs all commands with their options, which takes longer than some commands run.
+    let parsed = P::command().try_get_matches_from(words);
+    let parsed = parsed.or_else(|_| help::group(P::command()).try_get_matches_from(words));
     parsed.and_then(|found| P::from_arg_matches(&found)).map_err(|error| {
         // The options that say how to print were not parsed.
         style::choose(color_of(words));
