@@ -82,6 +82,7 @@ impl tagged::Kind for MessageKind {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parts {
     /// The parts.
+    #[serde(deserialize_with = "fitting")]
     pub parts: Vec<Part>,
     /// Fields that this version does not know.
     #[serde(flatten)]
@@ -187,6 +188,13 @@ impl Message {
             Content::OptionResult(result) => result.objects().collect(),
         }
     }
+}
+
+/// Decodes parts into as much memory as they need. A list that grows has room for four, and most messages have one part.
+fn fitting<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Part>, D::Error> {
+    let mut parts = Vec::deserialize(deserializer)?;
+    parts.shrink_to_fit();
+    Ok(parts)
 }
 
 fn inline_text(part: &Part) -> Option<&str> {

@@ -41,7 +41,7 @@ pub struct InnerMessage {
     pub role: Option<Role>,
     /// Data that only the provider of the answer understands; on the first message of its turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub provider: Option<ProviderSidecar>,
+    pub provider: Option<Box<ProviderSidecar>>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,

@@ -175,7 +175,7 @@ impl Transcript {
         Some(ConversationTurn {
             turn_number: first.turn,
             user_messages,
-            provider_payload: spoken.iter().find_map(|message| message.provider.clone()),
+            provider_payload: spoken.iter().find_map(|message| message.provider.as_deref().cloned()),
             assistant_message: ConversationMessage {
                 content: spoken_text(&spoken),
                 tool_calls,

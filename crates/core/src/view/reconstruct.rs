@@ -70,7 +70,7 @@ impl TranscriptBuilder<'_> {
         if turn.assistant_message.inner.is_empty()
             && let Some((message, _)) = self.messages.get_mut(first)
         {
-            Arc::make_mut(message).provider = turn.provider_payload.clone();
+            Arc::make_mut(message).provider = turn.provider_payload.clone().map(Box::new);
         }
         for message in &turn.tool_messages {
             self.say(message, calls);

@@ -65,7 +65,7 @@ fn large_texts_results_and_payloads_move_out_and_back() {
     let large = "x".repeat(INLINE_LIMIT + 1);
     for said in [parts(RoleHint::User, &large), result(id, json!(large)), call(id, &large)] {
         let mut original = message(said);
-        original.provider = Some(sidecar(&large));
+        original.provider = Some(sidecar(&large).into());
         let (mut spilled, mut objects) = (original.clone(), Vec::new());
         spilled.spill(&mut objects);
         assert_eq!(objects.len(), 2);
@@ -85,7 +85,7 @@ fn large_texts_results_and_payloads_move_out_and_back() {
 #[test]
 fn a_damaged_payload_is_refused() {
     let mut said = message(parts(RoleHint::Assistant, "hello"));
-    said.provider = Some(sidecar(&"x".repeat(INLINE_LIMIT + 1)));
+    said.provider = Some(sidecar(&"x".repeat(INLINE_LIMIT + 1)).into());
     let mut objects = Vec::new();
     said.spill(&mut objects);
     let short = said.clone().hydrate(|_| Some(Arc::from(*b"short"))).unwrap_err();

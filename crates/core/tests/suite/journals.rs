@@ -241,7 +241,7 @@ impl Writer {
     /// Records a response: a text, unless it is empty, and calls with these arguments.
     pub(crate) fn answer(&mut self, evaluation: EvaluationId, text: &str, arguments: &[&str]) -> Vec<CallId> {
         let turn = self.running(evaluation).turns + 1;
-        let mut payload = Some(sidecar(text));
+        let mut payload = Some(Box::new(sidecar(text)));
         if !text.is_empty() {
             let mut message = self.next_message(evaluation, turn, parts(RoleHint::Assistant, text));
             message.provider = payload.take();

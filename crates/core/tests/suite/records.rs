@@ -161,7 +161,7 @@ fn sidecar() -> impl Strategy<Value = ProviderSidecar> {
 
 pub(crate) fn inner_message() -> impl Strategy<Value = InnerMessage> {
     let place = (uuid(), evaluation_id(), any::<u64>(), any::<u64>());
-    (place, text(), text(), time(), message(), option::of(sidecar()), extra()).prop_map(
+    (place, text(), text(), time(), message(), option::of(sidecar().prop_map(Box::new)), extra()).prop_map(
         |(
             (message_id, evaluation_id, sequence, turn),
             prompt_ns,

@@ -233,12 +233,12 @@ fn a_payload_with_the_value_is_dropped() {
     let secret = "hunter-2-hunter-2";
     let mut said = message(Content::Parts(vec![Part::text("hello")].into()));
     let payload = json!({ "signature": "abc", "text": secret }).to_string();
-    said.provider = Some(ProviderSidecar {
+    said.provider = Some(Box::new(ProviderSidecar {
         provider: "sample".to_owned(),
         model: "sample-1".to_owned(),
         payload: Some(payload.into()),
         ..ProviderSidecar::default()
-    });
+    }));
     let (_, record) = redacted(said.clone(), secret);
     let sidecar = sidecar_of(&record);
     assert!(sidecar.payload.is_none() && sidecar.payload_redacted);
@@ -260,7 +260,7 @@ fn a_payload_with_the_value_is_dropped() {
 
 fn sidecar_of(record: &Record) -> ProviderSidecar {
     let RecordBody::MessageAppended(said) = &record.body else { panic!("{record:?}") };
-    said.provider.clone().unwrap()
+    said.provider.as_deref().cloned().unwrap()
 }
 
 #[test]

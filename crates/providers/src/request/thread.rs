@@ -105,7 +105,7 @@ impl<'a> Thread<'a> {
                 group.messages.iter().partition(|message| message.role() == Role::Assistant);
             for message in spoken {
                 turn.parts.extend(parts_of(message));
-                turn.sidecar = turn.sidecar.or(message.provider.as_ref());
+                turn.sidecar = turn.sidecar.or(message.provider.as_deref());
                 if let Some(call) = message.message.option_call()
                     && called.insert(call.invocation_id)
                 {

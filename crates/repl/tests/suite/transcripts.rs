@@ -69,7 +69,7 @@ impl Writer {
             created_at: "2026-01-02T03:04:05Z".parse().unwrap(),
             message,
             role: None,
-            provider,
+            provider: provider.map(Box::new),
             extra: Default::default(),
         }));
     }

@@ -156,7 +156,7 @@ impl<'a> Commit<'a> {
             created_at: self.batch.time(),
             role: decider.and_then(|decider| Role::of_parts(&message, decider, sequence)),
             message,
-            provider,
+            provider: provider.map(Box::new),
             extra: Extra::default(),
         };
         self.dispatch(inner.clone())?;

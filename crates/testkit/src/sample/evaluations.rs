@@ -69,7 +69,7 @@ impl Generator {
         let inner = InnerMessage::new(running.id, message, &self.ids).of_prompt(PROMPT_NS, PROMPT_KEY);
         let inner = inner.at(running.sequence, running.turn);
         running.sequence += 1;
-        self.push(InnerMessage { provider, ..inner });
+        self.push(InnerMessage { provider: provider.map(Box::new), ..inner });
     }
 
     /// Asks the model, which answers.

@@ -108,7 +108,7 @@ pub fn every_kind() -> Journal {
         objects.add_to(Batch::at(at).with(started).with(say(asked, 0, 0)).with(request)),
         Batch::at(at).with(request_failed(evaluation)),
         Batch::at(at)
-            .with(InnerMessage { provider: Some(sidecar(amounts)), ..say(answer, 1, 1) })
+            .with(InnerMessage { provider: Some(sidecar(amounts).into()), ..say(answer, 1, 1) })
             .with(say(call, 2, 1))
             .with(RequestFinished {
                 attempt: 2,

@@ -74,7 +74,7 @@ impl Talk {
             created_at: sample::clock().now(),
             message,
             role: None,
-            provider,
+            provider: provider.map(Box::new),
             extra: Extra::default(),
         });
     }
