@@ -18,7 +18,10 @@ use crate::{help, terminal};
 pub(crate) fn parse<P: Parser>(words: &[OsString]) -> Result<P, ExitCode> {
     // Grouping the help needs all commands with their options, which takes longer than some commands run.
     let parsed = P::command().try_get_matches_from(words);
-    let parsed = parsed.or_else(|_| help::group(P::command()).try_get_matches_from(words));
+    let parsed = parsed.or_else(|error| match error.kind() {
+        ErrorKind::DisplayVersion => Err(error),
+        _ => help::group(P::command()).try_get_matches_from(words),
+    });
     parsed.and_then(|found| P::from_arg_matches(&found)).map_err(|error| {
         // The options that say how to print were not parsed.
         style::choose(color_of(words));

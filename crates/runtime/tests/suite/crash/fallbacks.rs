@@ -145,8 +145,8 @@ async fn killed_at(points: &[&str]) -> usize {
     between
 }
 
-/// Kills processes until one of them was killed between the failure and the request to the fallback. Which hit of a point that is
-/// depends on what each process commits together, so a round can miss it.
+/// Kills processes until one of them was killed between the failure and the request to the fallback. Snapshots are written in the
+/// background, alone or in one transaction with an append, so the same hit is another transaction in another process.
 async fn kill_between(points: &[&str]) {
     for _ in 0..ROUNDS {
         if killed_at(points).await > 0 {
