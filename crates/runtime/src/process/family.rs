@@ -19,6 +19,15 @@ use super::identity::{self, Mark, ProcessSighting};
 /// How long killed processes may take to disappear. Only the kernel can delay them.
 const MOST_PATIENCE: Duration = Duration::from_secs(10);
 
+/// Longest pause between two looks.
+const LONGEST_PAUSE: Duration = Duration::from_millis(20);
+
+/// How often [`end_marked`] looks again where a process may be starting a program. That takes 13 milliseconds.
+const MOST_LOOKS: usize = 6;
+
+/// The parent of all threads of the kernel, which have no environment.
+const KERNEL: i32 = 2;
+
 /// A process that is to be ended.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Member {
@@ -90,18 +99,21 @@ pub(super) fn end_marked(
     let began = Instant::now();
     let mut pause = Duration::from_micros(200);
     let mut killed = HashSet::new();
-    let mut calm = false;
+    let mut looks = 0;
     loop {
-        let found = marked(groups, since);
+        let (found, is_certain) = marked(groups, since);
         if found.is_empty() {
-            // A process that was just being started may have been missed.
-            if killed.is_empty() || calm {
+            // After a kill, a process that was just being started may have been missed.
+            let most = if is_certain { usize::from(!killed.is_empty()) } else { MOST_LOOKS };
+            if looks >= most {
                 return Ok(killed.len());
             }
-            calm = true;
+            looks += 1;
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(LONGEST_PAUSE);
             continue;
         }
-        calm = false;
+        looks = 0;
         if began.elapsed() > MOST_PATIENCE {
             let group = found.first().map_or(0, |member| member.process.unsigned_abs());
             return Err(ProcessError::Survives { group });
@@ -109,11 +121,13 @@ pub(super) fn end_marked(
         found.iter().for_each(Member::kill);
         killed.extend(found);
         std::thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(20));
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
-fn marked(groups: &HashSet<(CallId, u32)>, since: Option<&str>) -> Vec<Member> {
+/// Returns the marked processes with their descendants, and whether these are certainly all. A process that is just starting a program has no
+/// environment for a moment, and so no mark.
+fn marked(groups: &HashSet<(CallId, u32)>, since: Option<&str>) -> (Vec<Member>, bool) {
     let own = std::process::id().cast_signed();
     let all = identity::all_running();
     let since: Option<u64> = since.and_then(|since| since.parse().ok());
@@ -121,15 +135,22 @@ fn marked(groups: &HashSet<(CallId, u32)>, since: Option<&str>) -> Vec<Member> {
         let started: Option<u64> = seen.started.parse().ok();
         seen.process != own && since.zip(started).is_none_or(|(since, started)| started >= since)
     };
-    let marked = all.iter().filter(may_be).filter(|seen| {
-        let Some(mark) = Pid::from_raw(seen.process).and_then(Mark::of) else { return false };
-        groups.contains(&(mark.call, mark.group.unwrap_or(seen.group.unsigned_abs())))
-    });
-    let mut family: HashSet<i32> = marked.map(|seen| seen.process).collect();
+    let (mut family, mut is_certain) = (HashSet::new(), true);
+    for seen in all.iter().filter(may_be) {
+        let Some(process) = Pid::from_raw(seen.process) else { continue };
+        let Some(mark) = Mark::of(process) else {
+            is_certain &= seen.parent == KERNEL || !identity::has_empty_environment(process);
+            continue;
+        };
+        if groups.contains(&(mark.call, mark.group.unwrap_or(seen.group.unsigned_abs()))) {
+            family.insert(seen.process);
+        }
+    }
     if family.is_empty() {
-        return Vec::new();
+        return (Vec::new(), is_certain);
     }
     extend(&all, &mut family);
     family.remove(&own);
-    all.iter().filter(|seen| family.contains(&seen.process)).map(Member::of).collect()
+    let members = all.iter().filter(|seen| family.contains(&seen.process)).map(Member::of).collect();
+    (members, is_certain)
 }

@@ -42,6 +42,11 @@ pub(super) fn is_of(process: Pid, call: CallId) -> bool {
     Mark::of(process).is_some_and(|mark| mark.call == call)
 }
 
+/// True if the environment of a process can be read and is empty.
+pub(super) fn has_empty_environment(process: Pid) -> bool {
+    system::environment(process.as_raw_nonzero().get()).is_some_and(|environment| environment.is_empty())
+}
+
 /// The marks that a process has inherited.
 pub(super) struct Mark {
     pub(super) call: CallId,
