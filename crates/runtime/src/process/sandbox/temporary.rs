@@ -60,10 +60,10 @@ impl PrivateDirectory {
         for number in 0..MOST_NAMES {
             let path = place.join(if number == 0 { name.clone() } else { format!("{name}-{number}") });
             match DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => {
-                    let lock = File::open(&path).ok().filter(|lock| lock.try_lock().is_ok());
-                    return Ok(Self { path, _lock: lock });
-                }
+                Ok(()) => match lock_created(&path) {
+                    Ok(lock) => return Ok(Self { path, _lock: lock }),
+                    Err(error) => last = error,
+                },
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = error,
                 Err(error) => return Err(error),
             }
@@ -109,32 +109,57 @@ fn prefix(call: CallId) -> String {
     format!("{PREFIX}{call}-")
 }
 
+/// Locks a directory that was just created. Before that, a process in another namespace of processes may take it for one that was left, and
+/// remove it: then this fails. Returns `None` where the file system has no locks.
+fn lock_created(path: &Path) -> io::Result<Option<File>> {
+    let Ok(directory) = File::open(path) else { return Err(io::Error::other("it was removed")) };
+    match directory.try_lock() {
+        Ok(()) if is_at(&directory, path) => Ok(Some(directory)),
+        Ok(()) | Err(fs::TryLockError::WouldBlock) => Err(io::Error::other("it is being removed")),
+        Err(fs::TryLockError::Error(_)) => Ok(None),
+    }
+}
+
+fn is_at(opened: &File, path: &Path) -> bool {
+    let (opened, named) = (opened.metadata(), fs::symlink_metadata(path));
+    matches!((opened, named), (Ok(opened), Ok(named)) if (opened.dev(), opened.ino()) == (named.dev(), named.ino()))
+}
+
 /// Removes the directories that killed processes have left for a call.
 pub(in super::super) fn remove_left(call: CallId) {
-    left(&prefix(call)).iter().for_each(|path| remove(path));
+    remove_left_below(&std::env::temp_dir(), &prefix(call));
 }
 
 /// Returns the directories among the temporary files of the system that killed processes of this user have left: those of
 /// calls, servers and engines, with what these wrote there.
 pub fn left_temporaries() -> Vec<PathBuf> {
-    left(PREFIX)
+    left(&std::env::temp_dir(), PREFIX).map(|(path, _)| path).collect()
 }
 
 /// Removes the directories of [`left_temporaries`], and returns those that are gone.
 pub fn remove_left_temporaries() -> Vec<PathBuf> {
-    let mut found = left_temporaries();
-    found.iter().for_each(|path| remove(path));
+    let mut found = remove_left_below(&std::env::temp_dir(), PREFIX);
     found.retain(|path| !path.exists());
     found
 }
 
-fn left(prefix: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
-    let named = entries.filter(|entry| {
+/// Removes what was left, each directory while its lock is held: a process that is about to use it notices that.
+fn remove_left_below(place: &Path, prefix: &str) -> Vec<PathBuf> {
+    let removed = left(place, prefix).map(|(path, _lock)| {
+        remove(&path);
+        path
+    });
+    removed.collect()
+}
+
+/// Returns the directories that killed processes have left, with their locks.
+fn left(place: &Path, prefix: &str) -> impl Iterator<Item = (PathBuf, File)> {
+    let entries = fs::read_dir(place).into_iter().flatten().flatten();
+    let named = entries.filter(move |entry| {
         let name = entry.file_name();
         name.to_str().is_some_and(|name| name.starts_with(prefix) && is_of_ended_process(name))
     });
-    named.map(|entry| entry.path()).filter(|path| is_own_and_unused(path)).collect()
+    named.filter_map(|entry| lock_left(&entry.path()).map(|lock| (entry.path(), lock)))
 }
 
 /// Whether a name is one of a directory whose process does not run here.
@@ -150,17 +175,18 @@ fn is_of_ended_process(name: &str) -> bool {
     identity::started(process).as_deref() != Some(started)
 }
 
-fn is_own_and_unused(path: &Path) -> bool {
+/// Opens and locks a directory of this user, unless another process has locked it.
+fn lock_left(path: &Path) -> Option<File> {
     let own = rustix::process::geteuid().as_raw();
     if !fs::symlink_metadata(path).is_ok_and(|found| found.is_dir() && found.uid() == own) {
-        return false;
+        return None;
     }
     let mut opened = File::open(path);
     if opened.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
         let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o700));
         opened = File::open(path);
     }
-    opened.is_ok_and(|directory| !matches!(directory.try_lock(), Err(fs::TryLockError::WouldBlock)))
+    opened.ok().filter(|directory| !matches!(directory.try_lock(), Err(fs::TryLockError::WouldBlock)))
 }
 
 /// Removes a directory. Directories that the process made read-only are made writable first.
@@ -198,16 +224,19 @@ mod tests {
     fn a_directory_is_removed_when_it_is_dropped_or_left() {
         let clock = Arc::new(FixedClock::at("2026-01-02T03:04:05Z".parse().unwrap()));
         let call: CallId = IdStream::from_seed([11; 32], clock).next();
-        let place = std::env::temp_dir();
-        let first = PrivateDirectory::create(&place, call).unwrap();
-        let second = PrivateDirectory::create(&place, call).unwrap();
+        // Not among the temporary files of the system, where every process removes what was left.
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path();
+        let remove_left = || drop(remove_left_below(place, &prefix(call)));
+        let first = PrivateDirectory::create(place, call).unwrap();
+        let second = PrivateDirectory::create(place, call).unwrap();
         assert_ne!(first.path(), second.path());
         let mode = fs::metadata(first.path()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
         fs::create_dir(first.path().join("locked")).unwrap();
         fs::write(first.path().join("locked/file"), "text").unwrap();
         fs::set_permissions(first.path().join("locked"), fs::Permissions::from_mode(0o500)).unwrap();
-        remove_left(call);
+        remove_left();
         assert!(first.path().join("locked/file").exists(), "this process still runs");
         let (first_path, second_path) = (first.path().to_owned(), second.path().to_owned());
         drop((first, second));
@@ -218,11 +247,11 @@ mod tests {
         // As that of a process in another namespace, whose number means nothing here.
         let locked = File::open(&left).unwrap();
         locked.lock().unwrap();
-        remove_left(call);
+        remove_left();
         assert!(left.exists(), "it is in use");
         drop(locked);
         fs::set_permissions(&left, fs::Permissions::from_mode(0o000)).unwrap();
-        remove_left(call);
+        remove_left();
         assert!(!left.exists());
     }
 
