@@ -38,7 +38,7 @@ fn tool(name: &str, run: impl Fn(ToolContext, Note) -> Run + Send + Sync + 'stat
         .unwrap()
         .effect(Effect::Workspace)
         .workspace(WorkspaceUse::None)
-        .timeout(Duration::from_millis(if matches!(name, "timeout" | "stuck") { 400 } else { 300_000 }))
+        .timeout(Duration::from_millis(if name == "timeout" { 400 } else { 300_000 }))
         .handler(run)
 }
 
@@ -240,9 +240,12 @@ async fn a_cancelled_call_is_rolled_back_and_pauses_the_session() {
 async fn a_handler_that_does_not_end_poisons_the_session() {
     let (release, released) = std::sync::mpsc::channel::<()>();
     let released = Arc::new(std::sync::Mutex::new(released));
+    let cancel = CancellationToken::new();
+    let cancelled = cancel.clone();
     let stuck = tool("stuck", move |_, _| {
-        let released = released.clone();
+        let (released, cancelled) = (released.clone(), cancelled.clone());
         Box::pin(async move {
+            cancelled.cancel();
             // Blocks its thread until the grace period is over, so that it cannot be stopped.
             let _ = released.lock().unwrap().recv();
             Ok(ToolResult::ok("late"))
@@ -251,7 +254,7 @@ async fn a_handler_that_does_not_end_poisons_the_session() {
     let harness = Harness::new(vec![]).await;
     let call = harness.call("stuck", json!({"text": "x"})).await;
     let runner = ToolRunner::new(harness.live.clone(), Tools::new([stuck]).unwrap());
-    let runner = runner.with_grace(Duration::from_millis(300));
+    let runner = runner.with_grace(Duration::from_millis(300)).with_cancellation(cancel);
     let error = tokio::task::spawn_blocking(move || {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
