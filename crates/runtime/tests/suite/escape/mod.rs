@@ -136,7 +136,9 @@ impl OrdinaryUser {
             ("supervisor", env!("CARGO_BIN_EXE_backstitch-supervisor").into()),
         ];
         for (name, path) in programs {
-            fs::copy(path, directory.path().join(name)).unwrap();
+            // By a program: a process that another thread starts would hold a file that this process writes, and a file that is written cannot be run.
+            let copied = Command::new("cp").arg(path).arg(directory.path().join(name)).status().unwrap();
+            assert!(copied.success(), "{name}");
             fs::set_permissions(directory.path().join(name), Permissions::from_mode(0o755)).unwrap();
         }
         let home = directory.path().join("home");
