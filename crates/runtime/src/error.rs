@@ -454,11 +454,14 @@ impl RuntimeError {
         }
     }
 
-    /// Whether the store did not answer, has no room or has lost records, or this process may not write to the session any more. None of
-    /// it says anything about the call that met it.
+    /// Whether the store did not answer, was locked for too long, has no room or has lost records, or this process may not write to the
+    /// session any more. None of it says anything about the call that met it.
     pub(crate) fn is_outage(&self) -> bool {
-        use ErrorCode::{ClaimLost, HistoryLost, StoreFull, StoreUnavailable, WriteUnknown};
-        matches!(self.code(), StoreUnavailable | StoreFull | HistoryLost | WriteUnknown | ClaimLost)
+        use ErrorCode::{ClaimLost, HistoryLost, StoreBusy, StoreFull, StoreUnavailable, WriteUnknown};
+        matches!(
+            self.code(),
+            StoreUnavailable | StoreBusy | StoreFull | HistoryLost | WriteUnknown | ClaimLost
+        )
     }
 
     /// Returns the stable code of the error.

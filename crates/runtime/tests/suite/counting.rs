@@ -1,4 +1,4 @@
-//! A store that counts what is done to it, and whose acknowledgements can be delayed or noted.
+//! A store that counts what is done to it, whose acknowledgements can be delayed or noted, and that can be locked.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -26,6 +26,8 @@ pub(crate) struct CountingStore {
     /// The number of appends without a sync, also of those that were refused.
     unsynced: watch::Sender<usize>,
     refuses_unsynced: AtomicBool,
+    is_locked_for_append: AtomicBool,
+    is_locked_for_query: AtomicBool,
     is_lease_over: AtomicBool,
     /// The first position of each read.
     reads: Mutex<Vec<(SessionId, Position)>>,
@@ -49,6 +51,8 @@ impl Default for CountingStore {
             stalls_snapshots: watch::Sender::default(),
             unsynced: watch::Sender::default(),
             refuses_unsynced: AtomicBool::default(),
+            is_locked_for_append: AtomicBool::default(),
+            is_locked_for_query: AtomicBool::default(),
             is_lease_over: AtomicBool::default(),
             reads: Mutex::default(),
             saved: Mutex::default(),
@@ -100,6 +104,16 @@ impl CountingStore {
         self.refuses_unsynced.store(true, Ordering::SeqCst);
     }
 
+    /// The next append finds that another process keeps the store locked.
+    pub(crate) fn lock_for_append(&self) {
+        self.is_locked_for_append.store(true, Ordering::SeqCst);
+    }
+
+    /// The same for the next query.
+    pub(crate) fn lock_for_query(&self) {
+        self.is_locked_for_query.store(true, Ordering::SeqCst);
+    }
+
     /// From now on its claims may have ended, by the clock of this process.
     pub(crate) fn end_lease(&self) {
         self.is_lease_over.store(true, Ordering::SeqCst);
@@ -149,6 +163,10 @@ impl CountingStore {
     }
 }
 
+fn busy() -> StoreError {
+    StoreError::Busy { source: "another process writes".into() }
+}
+
 impl Store for CountingStore {
     fn claim(
         &self,
@@ -185,6 +203,9 @@ impl Store for CountingStore {
         self.appends.fetch_add(1, Ordering::SeqCst);
         let bodies = self.on_append.is_some().then(|| batch.bodies().to_vec());
         Box::pin(async move {
+            if self.is_locked_for_append.swap(false, Ordering::SeqCst) {
+                return Err(busy());
+            }
             let appended = self.inner.append(session, expected, fence, batch).await;
             self.note(session, expected, &appended, bodies);
             self.stalls.subscribe().wait_for(|stalls| !stalls).await.unwrap();
@@ -279,7 +300,10 @@ impl Store for CountingStore {
     }
 
     fn query(&self, query: SessionQuery) -> BoxFuture<'_, Result<SessionPage, StoreError>> {
-        self.inner.query(query)
+        match self.is_locked_for_query.swap(false, Ordering::SeqCst) {
+            true => Box::pin(async { Err(busy()) }),
+            false => self.inner.query(query),
+        }
     }
 
     fn count(&self, query: SessionQuery) -> BoxFuture<'_, Result<u64, StoreError>> {

@@ -41,6 +41,7 @@ mod limits;
 mod lisp;
 mod lisp_stops;
 mod lisp_sub_agents;
+mod locked;
 mod mischief;
 mod nested;
 mod one_state;
