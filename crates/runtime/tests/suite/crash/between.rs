@@ -13,7 +13,7 @@ use backstitch_core::ports::FilePath;
 use backstitch_runtime::{DriftPolicy, DriveOutcome, PointSpec, ResumeOptions, RuntimeError, read_records};
 use serde_json::{Value, json};
 
-use super::child::{Death, Role};
+use super::child::{Death, Role, kill_at};
 use super::matrix::hits_to_try;
 use super::outcome::{collect, files};
 use super::points::Crash;
@@ -268,10 +268,13 @@ async fn others_write_after_a_kill_during_a_rewind_or_a_restore() {
         for (point, reached) in points {
             for hit in hits_to_try(*reached, 1) {
                 for way in [Way::Retry, Way::Rewind, Way::Restore, Way::Fork] {
-                    let what = format!("{role:?} killed at {point}, time {hit} of {reached}, {way:?}");
-                    let stage = stage_of(Plot::Alone);
-                    assert!(!stage.play(Role::End, &Death::None));
-                    assert!(stage.play(role, &Death::At(Crash::at(point, hit))), "{what}");
+                    let (stage, killed) = kill_at(role, point, hit, async || {
+                        let stage = stage_of(Plot::Alone);
+                        assert!(!stage.play(Role::End, &Death::None));
+                        stage
+                    })
+                    .await;
+                    let what = format!("{killed}, {way:?}");
                     write_between(&stage).await;
                     resume(&stage, way).await;
                     check(&stage, &files(&stage), way, &what).await;

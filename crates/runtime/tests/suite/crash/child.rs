@@ -127,6 +127,29 @@ impl Stage {
     }
 }
 
+/// How many processes may miss a hit before the hit before it is tried.
+const ROUNDS: usize = 3;
+
+/// Kills a process at a hit of a point, and returns its stage and what was done. Not every process reaches a point equally often: snapshots are
+/// written in the background, one at a time, and alone or in one transaction with an append. So a process that missed its hit is followed by
+/// another one on a new stage.
+pub(crate) async fn kill_at(
+    role: Role,
+    point: &str,
+    hit: u64,
+    new_stage: impl AsyncFn() -> Stage,
+) -> (Stage, String) {
+    for hit in (1..=hit).rev() {
+        for _ in 0..ROUNDS {
+            let stage = new_stage().await;
+            if stage.play(role, &Death::At(Crash::at(point, hit))) {
+                return (stage, format!("{role:?} killed at {point}, time {hit}"));
+            }
+        }
+    }
+    panic!("{role:?} was killed at none of the first {hit} hits of {point}");
+}
+
 /// Not a test: the entry point of the processes that other tests start and kill.
 #[test]
 #[ignore = "started by other tests"]

@@ -16,9 +16,8 @@ use backstitch_runtime::{Agent, Backoff, Fallback, FallbackReason, read_records}
 use backstitch_store::SqliteStore;
 use serde_json::json;
 
-use super::child::{Death, Role};
+use super::child::{Role, kill_at};
 use super::matrix::{Reference, resumed};
-use super::points::Crash;
 use super::session::{self, Unseen, asked};
 use super::stage::{Place, Plot, Stage};
 use super::tools::tools;
@@ -120,10 +119,8 @@ async fn killed_at(points: &[&str]) -> usize {
     for point in POINTS.iter().filter(|point| points.iter().any(|wanted| point.starts_with(wanted))) {
         let reached = reference.hits.get(*point).copied().unwrap_or_default();
         for hit in 1..=reached {
-            let what = format!("killed at {point}, time {hit} of {reached}");
-            let stage = Stage::of(Place::Host, Plot::Fallbacks);
-            let died = stage.play(Role::End, &Death::At(Crash::at(point, hit)));
-            assert!(died || hit == reached, "{what}: it was not");
+            let new_stage = async || Stage::of(Place::Host, Plot::Fallbacks);
+            let (stage, what) = kill_at(Role::End, point, hit, new_stage).await;
             let (earlier, left) = (asked(&stage), Left::on(&stage).await);
             resumed(&stage, Unseen::Retry).await.assert_is(&reference.outcome, &what);
             let all = asked(&stage);

@@ -1,5 +1,6 @@
 //! Killed during a rewind and during a fork: files and state are both old or both new.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use backstitch_core::ports::{FilePath, Store as _};
 use backstitch_runtime::{FilesRestored, FunctionPolicy, PointSpec, ResumeOptions, read_records};
 use backstitch_testkit::tool::Counter;
 
-use super::child::{Death, Role};
+use super::child::{Death, Role, kill_at};
 use super::outcome::collect;
 use super::points::Crash;
 use super::session::{self, agent};
@@ -104,9 +105,7 @@ async fn killed_during_a_rewind() {
     for point in ["rewind.", "workspace.restore.", "append.", "store."] {
         for (point, reached) in hits.iter().filter(|(name, _)| name.starts_with(point)) {
             for hit in super::matrix::hits_to_try(*reached, 2) {
-                let what = format!("killed at {point}, time {hit} of {reached}");
-                let stage = played();
-                assert!(stage.play(Role::Rewind, &Death::At(Crash::at(point, hit))), "{what}");
+                let (stage, what) = kill_at(Role::Rewind, point, hit, async || played()).await;
                 let opened = stage.open();
                 let went_back = rewound(&opened).await;
                 let found = find(&stage, &opened, session::id(), "files").await;
@@ -195,9 +194,7 @@ async fn killed_while_restoring_single_files() {
     for point in ["rewind.", "workspace.restore.", "append."] {
         for (point, reached) in hits.iter().filter(|(name, _)| name.starts_with(point)) {
             for hit in super::matrix::hits_to_try(*reached, 2) {
-                let what = format!("killed at {point}, time {hit} of {reached}");
-                let stage = played();
-                assert!(stage.play(Role::Restore, &Death::At(Crash::at(point, hit))), "{what}");
+                let (stage, what) = kill_at(Role::Restore, point, hit, async || played()).await;
                 let opened = stage.open();
                 let is_recorded = rewound(&opened).await;
                 let found = find(&stage, &opened, session::id(), "files").await;
@@ -243,10 +240,13 @@ async fn killed_while_forking() {
     for point in ["fork.", "workspace.restore.", "append.", "store."] {
         for (point, reached) in hits.iter().filter(|(name, _)| name.starts_with(point)) {
             for hit in super::matrix::hits_to_try(*reached, 2) {
-                let what = format!("killed at {point}, time {hit} of {reached}");
-                let stage = played();
-                let before = stage.open().store.head(session::id()).await.unwrap();
-                assert!(stage.play(Role::Fork, &Death::At(Crash::at(point, hit))), "{what}");
+                let before = Cell::new(Position::START);
+                let new_stage = async || {
+                    let stage = played();
+                    before.set(stage.open().store.head(session::id()).await.unwrap());
+                    stage
+                };
+                let (stage, what) = kill_at(Role::Fork, point, hit, new_stage).await;
                 match forked(&stage).await {
                     Some(found) => assert_eq!(found, new, "{what}"),
                     None => {
@@ -255,7 +255,11 @@ async fn killed_while_forking() {
                     }
                 }
                 let opened = stage.open();
-                assert_eq!(opened.store.head(session::id()).await.unwrap(), before, "{what}: the parent");
+                assert_eq!(
+                    opened.store.head(session::id()).await.unwrap(),
+                    before.get(),
+                    "{what}: the parent"
+                );
                 assert_eq!(find(&stage, &opened, session::id(), "files").await, old, "{what}: the parent");
             }
         }

@@ -10,7 +10,7 @@ use backstitch_runtime::{ResumeOptions, Runtime};
 use backstitch_store::SqliteStore;
 use backstitch_testkit::tool::Counter;
 
-use super::child::{Death, Role};
+use super::child::{Death, Role, kill_at};
 use super::outcome::{Outcome, files};
 use super::points::Crash;
 use super::session::{self, Unseen, agent, answered, asked, to_the_end};
@@ -115,10 +115,7 @@ pub(crate) async fn killed_in(plot: Plot, place: Place, points: &[&str], most: u
     for point in POINTS.iter().filter(|point| points.iter().any(|wanted| point.starts_with(wanted))) {
         let reached = reference.hits.get(*point).copied().unwrap_or_default();
         for hit in hits_to_try(reached, most) {
-            let what = format!("killed at {point}, time {hit} of {reached}");
-            let stage = Stage::of(place, plot);
-            let died = stage.play(Role::End, &Death::At(Crash::at(point, hit)));
-            assert!(died || hit == reached, "{what}: it was not");
+            let (stage, what) = kill_at(Role::End, point, hit, async || Stage::of(place, plot)).await;
             let (asked_before, answered) = (asked(&stage), answered(&stage).await);
             resumed(&stage, Unseen::Retry).await.assert_is(&reference.outcome, &what);
             check_asked(&stage, &asked_before, &answered, &what);
