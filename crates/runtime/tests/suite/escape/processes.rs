@@ -71,7 +71,7 @@ impl Scene {
     }
 
     /// The file for which [`script`] waits.
-    fn seen(&self) -> PathBuf {
+    pub(super) fn seen(&self) -> PathBuf {
         self.hold.path.with_file_name("seen")
     }
 

@@ -11,6 +11,8 @@ use super::processes::{Scene, WAYS, script};
 use super::run_as_ordinary_user;
 
 async fn start(scene: &Scene, sandbox: Sandbox, way: &str, then: &str) -> (ServerProcess, ServerStreams) {
+    // That of an earlier server would let this one continue before its holders run.
+    let _ = std::fs::remove_file(scene.seen());
     let spec = ProcessSpec::shell(script(&scene.hold.path, way, then)).sandbox(sandbox);
     let mark: CallId = fresh_ids(Arc::new(SystemClock::default())).unwrap().next();
     ServerProcess::start(spec, Some(scene.directory.path().to_owned()), mark).await.unwrap()
