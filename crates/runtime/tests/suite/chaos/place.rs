@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use backstitch_core::id::SessionId;
 use backstitch_core::ports::{
@@ -15,6 +15,7 @@ use backstitch_testkit::postgres::{self, PORT, Proxy, TestServer, USER};
 use backstitch_workspace::{HostWorkspace, OpenOptions};
 use tempfile::TempDir;
 
+use super::PATIENCE;
 use super::checks::Acknowledgements;
 use crate::counting::CountingStore;
 
@@ -93,11 +94,11 @@ impl Place {
 
     /// Migrates the store, as a new version does that opens it. The server may just be away.
     pub(crate) fn migrate(&self) {
-        let is_migrated = (0..100).any(|_| {
+        let began = Instant::now();
+        while let Err(error) = self.open(TEST) {
+            assert!(began.elapsed() < PATIENCE, "the store cannot be migrated while workers run: {error}");
             std::thread::sleep(Duration::from_millis(100));
-            self.open(TEST).is_ok()
-        });
-        assert!(is_migrated, "the store cannot be migrated while workers run");
+        }
     }
 
     pub(crate) fn address(&self, process: usize) -> &str {
