@@ -11,7 +11,7 @@ use rustix::process::Signal;
 
 use super::fleet::{Fleet, HALTS};
 use super::place::{LEASE, POOLED, Place, TEST, WORKERS};
-use super::say;
+use super::{PATIENCE, say};
 
 /// Where libfaketime is installed.
 const FAKETIME: [&str; 3] = [
@@ -313,9 +313,16 @@ impl Halt {
             std::thread::sleep(Duration::from_millis(10));
         }
         std::thread::sleep(time);
+        let process = fleet.pid(worker);
         std::fs::write(&go, "").unwrap();
-        fleet.send(worker, Signal::CONT);
-        std::thread::sleep(Duration::from_millis(200));
+        let began = Instant::now();
+        // The thread that has stopped the worker removes the file once it continues. An upgrade may replace the process before that.
+        while halted.exists() && fleet.pid(worker) == process {
+            assert!(began.elapsed() < PATIENCE, "worker {worker} does not continue");
+            // Repeated, because the worker may stop itself only now.
+            fleet.send(worker, Signal::CONT);
+            std::thread::sleep(Duration::from_millis(10));
+        }
         for file in [halted, go] {
             let _ = std::fs::remove_file(file);
         }
