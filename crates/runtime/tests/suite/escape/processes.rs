@@ -263,7 +263,8 @@ fn no_process_is_left_when_the_runtime_is_killed() {
     let kills = std::env::var(KILLS_VARIABLE).ok().and_then(|kills| kills.parse().ok()).unwrap_or(KILLS);
     let user = OrdinaryUser::new();
     let test = "escape::processes::a_runtime_that_is_going_to_be_killed";
-    let mut random = RandomState::new().build_hasher().finish();
+    let seed = RandomState::new().build_hasher().finish();
+    let mut random = seed;
     let mut held = 0;
     for number in 0..kills {
         let directory = tempfile::tempdir().unwrap();
@@ -290,7 +291,7 @@ fn no_process_is_left_when_the_runtime_is_killed() {
         runtime.wait().unwrap();
         held += usize::from(hold.is_held());
         guard.await_release("the end of the supervisors");
-        assert!(!hold.is_held(), "a process is left after kill {number} of {kills}");
+        assert!(!hold.is_held(), "a process is left after kill {number} of {kills}, seed {seed}");
     }
     assert!(held > 0 || kills < KILLS, "no process ran when its runtime was killed");
 }
