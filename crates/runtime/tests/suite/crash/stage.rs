@@ -11,6 +11,9 @@ use backstitch_testkit::tool::Counter;
 use backstitch_workspace::{HostWorkspace, OpenOptions};
 use tempfile::TempDir;
 
+/// The file of a stage on which no snapshots are written.
+const WITHOUT_SNAPSHOTS: &str = "without_snapshots";
+
 /// Where the files of a session are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -79,6 +82,11 @@ impl Stage {
         self.root.join(path)
     }
 
+    /// Lets no process write snapshots in the background.
+    pub(crate) fn leave_out_snapshots(&self) {
+        std::fs::write(self.path(WITHOUT_SNAPSHOTS), "").unwrap();
+    }
+
     /// A file of the session.
     pub(crate) fn file(&self, path: &str) -> PathBuf {
         self.root.join("files").join(path)
@@ -117,7 +125,8 @@ impl Stage {
         };
         let owner = Owner::new(format!("process {}", std::process::id()));
         // Often enough that snapshots are written, and opened from, in the course of a short session.
-        let runtime = Runtime::new(store.clone()).with_owner(owner).with_snapshot_interval(12);
+        let interval = if self.path(WITHOUT_SNAPSHOTS).exists() { u64::MAX } else { 12 };
+        let runtime = Runtime::new(store.clone()).with_owner(owner).with_snapshot_interval(interval);
         Ok(Opened { runtime, store, workspace })
     }
 }
