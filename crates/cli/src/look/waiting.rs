@@ -3,7 +3,7 @@
 //! A person who decides about a call sees all of its arguments, unchanged: they are printed as JSON, and
 //! parsing the JSON returns the same arguments. The printed commands can be executed unchanged.
 
-use backstitch::budget::Limits;
+use backstitch::budget::{Amounts, Limits};
 use backstitch::journal::PauseReason;
 use backstitch::view::JournalView;
 use serde_json::Value;
@@ -65,7 +65,8 @@ pub(crate) fn explain(common: &Common, view: &JournalView, all: &[PendingDecisio
                 then = resume(" --files keep");
             }
             (PauseReason::Budget, _) => {
-                let limits = view.latest_evaluation().and_then(|evaluation| evaluation.budget);
+                let latest = view.latest_evaluation();
+                let limits = latest.and_then(|evaluation| evaluation.budget);
                 // What a used up day leaves.
                 let is_used_up = limits.is_some_and(|most| {
                     [most.total_tokens, most.input_tokens, most.output_tokens, most.money_micros, most.turns]
@@ -73,7 +74,8 @@ pub(crate) fn explain(common: &Common, view: &JournalView, all: &[PendingDecisio
                 });
                 let detail = if is_used_up { "nothing is left of the budget" } else { detail.as_str() };
                 lines.push(format!("paused: {detail}. Continue with more, for instance:"));
-                let more = limits.map(|limits| format!(" --budget {}", twice(&limits)));
+                let spent = latest.map_or(Amounts::ZERO, |evaluation| view.spent_by(evaluation));
+                let more = limits.map(|limits| format!(" --budget {}", twice(&limits, spent)));
                 then = resume(&more.unwrap_or_default());
             }
             (PauseReason::Asked, _) if one.files_changed => {
@@ -121,19 +123,46 @@ pub(crate) fn explain(common: &Common, view: &JournalView, all: &[PendingDecisio
     lines
 }
 
-/// Formats limits of double the size for `--budget`. A day whose budget is used up leaves none, which has no double.
-fn twice(limits: &Limits) -> String {
-    let double = |most: u64, least: u64| if most == 0 { least } else { most.saturating_mul(2) };
+/// Formats limits of double the size for `--budget`, or of double what was spent where that is more: what a call costs is known when it
+/// has ended. A day whose budget is used up leaves none, which has no double.
+fn twice(limits: &Limits, spent: Amounts) -> String {
+    let double = |most: u64, spent: u64, least: u64| {
+        let least = if most == 0 { least } else { 0 };
+        most.max(spent).saturating_mul(2).max(least)
+    };
     let money = |micros: u64| format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
+    let seconds = |millis: u64| format!("{}s", millis.div_ceil(1_000));
     let all = [
-        ("tokens", limits.total_tokens.map(|most| double(most, 100_000).to_string())),
-        ("input_tokens", limits.input_tokens.map(|most| double(most, 100_000).to_string())),
-        ("output_tokens", limits.output_tokens.map(|most| double(most, 10_000).to_string())),
-        ("money", limits.money_micros.map(|most| money(double(most, 1_000_000)))),
-        ("turns", limits.turns.map(|most| double(most, 20).to_string())),
-        ("calls", limits.calls.map(|most| double(most, 20).to_string())),
-        ("time", limits.millis.map(|most| format!("{}s", (most * 2).div_ceil(1_000)))),
+        ("tokens", limits.total_tokens.map(|most| double(most, spent.total_tokens(), 100_000).to_string())),
+        (
+            "input_tokens",
+            limits.input_tokens.map(|most| double(most, spent.input_tokens, 100_000).to_string()),
+        ),
+        (
+            "output_tokens",
+            limits.output_tokens.map(|most| double(most, spent.output_tokens, 10_000).to_string()),
+        ),
+        ("money", limits.money_micros.map(|most| money(double(most, spent.money_micros, 1_000_000)))),
+        ("turns", limits.turns.map(|most| double(most, spent.turns, 20).to_string())),
+        ("calls", limits.calls.map(|most| double(most, spent.calls, 20).to_string())),
+        ("time", limits.millis.map(|most| seconds(double(most, spent.millis, 0)))),
     ];
     let given = all.into_iter().filter_map(|(name, most)| Some(format!("{name}={}", most?)));
     given.collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_printed_budget_is_larger_than_what_was_spent() {
+        let limits = Limits { turns: Some(2), calls: Some(0), millis: Some(1), ..Limits::default() };
+        let spent = Amounts { turns: 2, millis: 1_400, input_tokens: 9, ..Amounts::ZERO };
+        assert_eq!(twice(&limits, spent), "turns=4,calls=20,time=3s");
+        assert_eq!(twice(&limits, Amounts::ZERO), "turns=4,calls=20,time=1s");
+        let tokens = Limits { total_tokens: Some(100), money_micros: Some(1_000_000), ..Limits::default() };
+        let spent = Amounts { input_tokens: 90, output_tokens: 60, money_micros: 400_000, ..Amounts::ZERO };
+        assert_eq!(twice(&tokens, spent), "tokens=300,money=2.000000");
+    }
 }
