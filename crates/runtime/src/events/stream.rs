@@ -144,33 +144,40 @@ impl EventStream {
 
     /// Returns the next event if it has happened already. Cancel safe.
     pub async fn ready(&mut self) -> Result<Option<SessionEvent>> {
-        if let Some(here) = &mut self.here {
-            while here.ahead.is_none() {
-                match here.live.try_recv() {
-                    Ok(event) => here.ahead = Some(event),
-                    // The next event is one that was not missed.
-                    Err(TryRecvError::Lagged(missed)) => here.missed += missed,
-                    Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+        loop {
+            if let Some(here) = &mut self.here {
+                while here.ahead.is_none() {
+                    match here.live.try_recv() {
+                        Ok(event) => here.ahead = Some(event),
+                        // The next event is one that was not missed.
+                        Err(TryRecvError::Lagged(missed)) => here.missed += missed,
+                        Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+                    }
+                }
+                if here.ahead.as_ref().is_some_and(|event| event.at <= self.next) {
+                    if here.missed > 0 {
+                        return Ok(Some(SessionEvent::Missed(std::mem::take(&mut here.missed))));
+                    }
+                    return Ok(here.ahead.take().map(|event| SessionEvent::Live(Box::new(event))));
+                }
+                if here.feed.is_none() && self.next >= *here.durable.borrow() {
+                    return Ok(None);
                 }
             }
-            if here.ahead.as_ref().is_some_and(|event| event.at <= self.next) {
-                if here.missed > 0 {
-                    return Ok(Some(SessionEvent::Missed(std::mem::take(&mut here.missed))));
-                }
-                return Ok(here.ahead.take().map(|event| SessionEvent::Live(Box::new(event))));
+            if !self.page.is_empty() {
+                return Ok(self.record().await?.map(|record| SessionEvent::Record(Arc::new(record))));
             }
-            if here.feed.is_none() && self.next >= *here.durable.borrow() {
+            self.page = self.store.read(self.session, self.next, PAGE).await?.into();
+            if self.page.is_empty() {
                 return Ok(None);
             }
+            // The pieces of an answer are published before its record is stored. So those that were published while the store was
+            // read are received now, and are returned before the records.
         }
-        Ok(self.record().await?.map(|record| SessionEvent::Record(Arc::new(record))))
     }
 
+    /// Returns the next record of the page.
     async fn record(&mut self) -> Result<Option<Record>> {
-        if self.page.is_empty() {
-            let page = self.store.read(self.session, self.next, PAGE).await?;
-            self.page = page.into();
-        }
         let Some(record) = self.page.front() else { return Ok(None) };
         let large = match &record.body {
             RecordBody::MessageAppended(message) if self.has_content && !message.object_refs().is_empty() => {
