@@ -44,11 +44,18 @@ impl Served {
         self.client.get(&format!("/api/v1/sessions/{session}"))
     }
 
+    /// Whether a run of the session has not ended, with everything that it holds.
+    fn is_running(&self, session: &str) -> bool {
+        let runs = self.client.get("/api/v1/runs");
+        let mut runs = runs["runs"].as_array().unwrap().iter();
+        runs.any(|run| run["session"] == session && run["state"] == "running")
+    }
+
     pub(crate) fn wait_for(&self, session: &str, status: &str) -> Value {
-        // A run that has ended holds its session for a moment.
+        // A run that has ended holds its session for a moment, and its directory for another one.
         wait_until(&format!("{session} {status}"), || {
             let now = self.session(session);
-            now["status"] == status && now["holder"].is_null()
+            now["status"] == status && now["holder"].is_null() && !self.is_running(session)
         });
         self.session(session)
     }
@@ -253,17 +260,9 @@ fn an_isolated_session_continues_in_its_copy() {
     let new = json!({"mission": "Sew the hem", "agent": "tailor", "isolated": true});
     let session = served.client.post("/api/v1/sessions", &new)["session"].as_str().unwrap().to_owned();
     let base = format!("/api/v1/sessions/{session}");
-    let settle = || {
-        served.wait_for(&session, "idle");
-        wait_until("the end of the run", || {
-            let runs = served.client.get("/api/v1/runs");
-            let is_running = runs["runs"].as_array().unwrap().iter().any(|run| run["state"] == "running");
-            !is_running && served.session(&session)["holder"].is_null()
-        });
-    };
-    settle();
+    served.wait_for(&session, "idle");
     served.client.post(&format!("{base}/ask"), &json!({"text": "Which colour?"}));
-    settle();
+    served.wait_for(&session, "idle");
     assert_eq!(stage.file("hem.txt"), None);
     served.client.post(&format!("{base}/apply"), &json!({}));
     assert_eq!(stage.file("hem.txt").as_deref(), Some("whole\n"));
