@@ -10,6 +10,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use backstitch::CancellationToken;
 use backstitch::host::one_line;
 use backstitch::journal::Note;
 use backstitch::secrets::Secrets;
@@ -146,10 +147,15 @@ async fn execute(command: &str, directory: PathBuf) -> anyhow::Result<(PersonCom
         .with_context(|| format!("the command cannot be started in {}", directory.display()))?;
     // Bounded: a command that prints faster than the terminal shows has to wait.
     let (send, mut lines) = channel(64);
+    let over = CancellationToken::new();
     for stream in [child.stdout.take().map(Stream::Output), child.stderr.take().map(Stream::Errors)] {
         match stream {
-            Some(Stream::Output(stream)) => drop(tokio::spawn(read_lines(stream, send.clone()))),
-            Some(Stream::Errors(stream)) => drop(tokio::spawn(read_lines(stream, send.clone()))),
+            Some(Stream::Output(stream)) => {
+                drop(tokio::spawn(read_lines(stream, send.clone(), over.clone())))
+            }
+            Some(Stream::Errors(stream)) => {
+                drop(tokio::spawn(read_lines(stream, send.clone(), over.clone())))
+            }
             None => {}
         }
     }
@@ -174,7 +180,8 @@ async fn execute(command: &str, directory: PathBuf) -> anyhow::Result<(PersonCom
                 None => are_open = false,
             },
             status = child.wait(), if ended.is_none() => ended = Some((status?, Instant::now() + REST)),
-            () = sleep_until(deadline), if ended.is_some() => are_open = false,
+            // What is written already is still read.
+            () = sleep_until(deadline), if ended.is_some() && !over.is_cancelled() => over.cancel(),
             signal = signals.next() => {
                 let is_interrupt = signal == SignalKind::interrupt();
                 if [SignalKind::terminate(), SignalKind::hangup()].contains(&signal) {
@@ -188,11 +195,6 @@ async fn execute(command: &str, directory: PathBuf) -> anyhow::Result<(PersonCom
             }
         }
     };
-    lines.close();
-    while let Ok(line) = lines.try_recv() {
-        print!("{line}");
-        kept.add(&line);
-    }
     let secrets = Secrets::new(keys::all());
     let output = secrets.redact(&kept.text()).into_owned();
     let end = match status.code() {
@@ -208,25 +210,73 @@ enum Stream {
     Errors(tokio::process::ChildStderr),
 }
 
-/// Sends the lines of a stream. One that is too long is sent in parts, and bytes that are not text are replaced. Once nothing receives
-/// them, they are read and dropped: a process in the background would fail to write otherwise.
-async fn read_lines(stream: impl AsyncRead + Unpin, send: Sender<String>) {
+/// Sends the lines of a stream. One that is too long is sent in parts, and bytes that are not text are replaced. Once the wait for the rest
+/// is over, and what was written before is sent, they are read and dropped: a process in the background would fail to write otherwise.
+async fn read_lines(stream: impl AsyncRead + Unpin, send: Sender<String>, over: CancellationToken) {
     let mut stream = BufReader::with_capacity(LONGEST_LINE, stream);
+    // A pipe holds so much, and the buffer too. Without a limit, a process that prints for ever would be waited for.
+    let (mut send, mut rest) = (Some(send), 2 * LONGEST_LINE);
     loop {
-        let Ok(bytes) = stream.fill_buf().await else { return };
-        if bytes.is_empty() {
-            return;
+        tokio::select! {
+            biased;
+            read = stream.fill_buf() => if !read.is_ok_and(|bytes| !bytes.is_empty()) {
+                return;
+            },
+            () = over.cancelled(), if send.is_some() => {
+                send = None;
+                continue;
+            }
         }
+        let bytes = stream.buffer();
         let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1);
-        let text = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        if let Some(to) = &send {
+            let _ = to.send(String::from_utf8_lossy(&bytes[..end]).into_owned()).await;
+        }
         stream.consume(end);
-        let _ = send.send(text).await;
+        rest = if over.is_cancelled() { rest.saturating_sub(end) } else { rest };
+        send = send.filter(|_| rest > 0);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
     use super::*;
+
+    #[tokio::test]
+    async fn what_was_written_before_the_wait_was_over_is_read() {
+        let (mut writer, reader) = tokio::io::duplex(1024);
+        writer.write_all(b"one\ntwo").await.unwrap();
+        let (send, mut lines) = channel(64);
+        let over = CancellationToken::new();
+        over.cancel();
+        let reading = tokio::spawn(read_lines(reader, send, over));
+        let mut text = String::new();
+        while let Some(line) = lines.recv().await {
+            text += &line;
+        }
+        assert_eq!(text, "one\ntwo");
+        // A process in the background can still write.
+        writer.write_all(&[b'x'; 4096]).await.unwrap();
+        drop(writer);
+        reading.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_process_that_prints_for_ever_is_not_waited_for() {
+        let (send, mut lines) = channel(64);
+        let over = CancellationToken::new();
+        over.cancel();
+        let endless = tokio::io::repeat(b'x').take(100 * LONGEST_LINE as u64);
+        let reading = tokio::spawn(read_lines(endless, send, over));
+        let mut length = 0;
+        while let Some(line) = lines.recv().await {
+            length += line.len();
+        }
+        assert_eq!(length, 2 * LONGEST_LINE);
+        reading.await.unwrap();
+    }
 
     #[test]
     fn a_long_output_keeps_its_beginning_and_its_end() {
