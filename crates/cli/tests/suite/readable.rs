@@ -25,6 +25,9 @@ fn plain(raw: &str) -> String {
     while let Some((before, after)) = rest.split_once('\u{1b}') {
         text.push_str(before);
         let end = after.find(|one: char| one.is_ascii_alphabetic()).map_or(after.len(), |end| end + 1);
+        if text.ends_with('\r') && &after[..end] == "[K" {
+            text.truncate(text.rfind('\n').map_or(0, |at| at + 1));
+        }
         rest = &after[end..];
     }
     (text + rest).replace('\r', "")
