@@ -193,12 +193,17 @@ impl Pty {
         self.exit_code()
     }
 
-    /// Waits for the end of the command, and returns its exit code; 128 and its number for a signal.
+    /// Waits for the end of the command, and returns its exit code; 128 and its number for a signal. A command that prints is
+    /// waited for longer.
     pub(crate) fn exit_code(&mut self) -> Option<i32> {
-        let started = Instant::now();
+        let (mut started, mut printed) = (Instant::now(), 0);
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
+            }
+            let length = self.display().bytes.len();
+            if length > printed {
+                (started, printed) = (Instant::now(), length);
             }
             assert!(started.elapsed() < PATIENCE, "the command did not end:\n{}", self.everything());
             std::thread::sleep(Duration::from_millis(5));
