@@ -214,7 +214,6 @@ fn wrong_addresses_are_explained_and_start_nothing() {
     let server = HttpServer::start(&inner, &[]);
     let garbage = FixedAnswer::start("\u{0}\u{1b}[2J garbage");
     let model = scripted(&stage, &json!([{"text": "Done."}]));
-    let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for (text, words) in [
         (format!("url = \"{}\"\ncommand = [\"true\"]", server.url), "either"),
         (format!("url = \"{}\"\nenv = {{ A = \"THREAD_TOKEN\" }}", server.url), "headers"),
@@ -238,7 +237,7 @@ fn wrong_addresses_are_explained_and_start_nothing() {
             ),
             "404",
         ),
-        (format!("url = \"http://{unused}/mcp\""), "refused"),
+        ("url = \"http://127.0.0.1:1/mcp\"".to_owned(), "refused"),
         (format!("url = \"http://{}/mcp\"", garbage.address), "does not answer as expected"),
         (format!("url = \"https://{}/mcp\"", server.address), "does not answer as expected"),
     ] {
