@@ -76,7 +76,11 @@ impl Stage {
 
     /// Gives the stage to an ordinary user, who runs a copy of the command. Only the superuser can do that.
     pub(crate) fn of_ordinary_user(mut self) -> Self {
-        std::fs::copy(env!("CARGO_BIN_EXE_backstitch"), self.path("backstitch")).unwrap();
+        // Not by this process: one that another thread starts would inherit the file while it is written, and could not be replaced
+        // before it is executed.
+        let mut copy = Command::new("cp");
+        copy.arg(env!("CARGO_BIN_EXE_backstitch")).arg(self.path("backstitch"));
+        assert!(copy.status().unwrap().success());
         let owner = format!("{NOBODY}:{NOBODY}");
         let given = Command::new("chown").args(["-R", &owner]).arg(self.directory.path()).status().unwrap();
         assert!(given.success());
