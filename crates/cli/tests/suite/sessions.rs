@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::command::{Ran, backstitch};
-use crate::stage::Stage;
+use crate::stage::{Stage, wait_until};
 
 const SCRIPT: &str = r#"
 [[reply]]
@@ -160,9 +160,8 @@ text = "Sent."
         .stderr(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    while place.file("sent.txt").is_none() {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    // The shell creates the file before it writes.
+    wait_until("the command", || place.file("sent.txt").as_deref() == Some("sent\n"));
     child.kill().unwrap();
     child.wait().unwrap();
 
