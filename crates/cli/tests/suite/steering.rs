@@ -104,16 +104,19 @@ fn escape_interrupts_the_turn_and_a_command_that_waits_is_not_run() {
 #[test]
 fn what_is_typed_before_a_question_does_not_answer_it() {
     let stage = stage();
-    let call = json!([{"name": "shell", "arguments": {"command": "touch approved"}}]);
-    let replies = json!([{"text": "I ask.", "call": call, "delay_ms": 1500}, {"text": "Not done."}]);
+    let call = json!([{"name": "write_file", "arguments": {"path": "approved", "text": "yes\n"}}]);
+    let mut replies = slow();
+    replies[1] = json!({"text": "I ask.", "call": call});
+    replies[2] = json!({"text": "Not done."});
     let model = scripted(&stage, &replies);
-    let terminal = Pty::start(&stage, &["chat", "--model", &model, "--approve", "ask"], 80, 30);
+    let terminal = Pty::start(&stage, &["chat", "--model", &model, "--approve", "write_file"], 80, 30);
     terminal.wait_for("/help lists commands");
     prompt(&terminal);
     terminal.send(&format!("Do it{ENTER}"));
-    terminal.wait_for("session ");
+    wait_until("the command", || stage.path("files/begun").exists());
     terminal.send("y");
     terminal.wait_for_screen("next> y");
+    go(&stage);
     terminal.wait_for("allow it? [y/n");
     terminal.send(&format!("n no{ENTER}"));
     terminal.wait_for("Not done.");
