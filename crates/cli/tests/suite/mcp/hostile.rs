@@ -73,6 +73,15 @@ fn run(stage: &Stage, agent: &str) -> Ran {
     ran
 }
 
+/// Runs one call of a server whose calls end after five seconds. The limit holds for its start too, which is tried again: a busy
+/// machine may take longer for it.
+fn run_with_limit(stage: &Stage, place: &Value) -> Ran {
+    let agent = agent(stage, place, "timeout = \"5s\"");
+    let mut all = (0..10).map(|_| run(stage, &agent));
+    let has_started = |ran: &Ran| ran.code != Some(2) || !ran.errors.contains("did not answer within 5 s");
+    all.find(has_started).expect("the server starts within its limit")
+}
+
 fn peak_of(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().trim_end_matches(" kB").parse().ok()
@@ -111,7 +120,7 @@ fn a_server_that_never_stops_sending_other_things_needs_no_memory() {
     for (mode, place) in cases {
         let stage = Stage::new();
         let (_server, place) = placed(&stage, mode, place);
-        let ran = run(&stage, &agent(&stage, &place, "timeout = \"5s\""));
+        let ran = run_with_limit(&stage, &place);
         assert_eq!(ran.code, Some(0), "{mode} {place}\n{}", ran.errors);
         let shown = shown(&stage);
         assert!(shown.contains("\"is_error\":true") && shown.contains("Done."), "{mode} {place}: {shown}");
