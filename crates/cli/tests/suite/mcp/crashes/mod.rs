@@ -56,8 +56,9 @@ fn check(kind: Kind, expected: &[&str]) {
     let all = crashes(&undisturbed.reached);
     let count = all.len();
     for_each(all, |crash| {
-        let has_died = Trial::new(kind).crash(crash, &undisturbed);
         // Records may be stored together, so that a later time is not reached.
+        let attempts = if crash.hit > 1 { 3 } else { 1 };
+        let has_died = (0..attempts).any(|_| Trial::new(kind).crash(crash, &undisturbed));
         assert!(has_died || crash.hit > 1, "{crash} was not reached");
         *deaths.lock().unwrap() += usize::from(has_died);
     });
