@@ -58,6 +58,11 @@ pub(super) struct Connection {
 impl Connection {
     /// Starts or reaches the server, makes the handshake and lists the tools.
     pub(super) async fn open(spec: &ServerSpec) -> Result<Self, ClientError> {
+        Self::open_with(spec, ENDING).await
+    }
+
+    /// Opens it with so much time for the last words of a server that fails.
+    async fn open_with(spec: &ServerSpec, ending: Duration) -> Result<Self, ClientError> {
         let limit = spec.timeout.unwrap_or(START);
         let (stderr, process, opened) = match &spec.place {
             ServerPlace::Program(program) => {
@@ -81,7 +86,7 @@ impl Connection {
             Ok(Ok(opened)) => opened,
             Ok(Err(reason)) => {
                 let reason = shown(spec, &reason);
-                let stderr = last_words(&stderr, &Mutex::new(process)).await;
+                let stderr = last_words(&stderr, &Mutex::new(process), ending).await;
                 return Err(ClientError::Protocol { server: server(), reason, stderr });
             }
             Err(_) => {
@@ -133,7 +138,7 @@ impl Connection {
     /// Returns the end of the standard error of a server that no longer answers, for an error message. It is killed if it does not
     /// end by itself.
     pub(super) async fn last_words(&self) -> String {
-        last_words(&self.stderr, &self.process).await
+        last_words(&self.stderr, &self.process, ENDING).await
     }
 
     /// Calls a tool. `id` identifies the call for a server that remembers its calls. The progress that the server
@@ -196,12 +201,12 @@ fn kill(process: &Mutex<Option<ServerProcess>>) {
 
 /// Reads the standard error of a server that no longer answers to its end, and returns the last lines. The end of its other
 /// streams is noticed first, often before the background task has read anything.
-async fn last_words(stderr: &KeptStderr, process: &Mutex<Option<ServerProcess>>) -> String {
+async fn last_words(stderr: &KeptStderr, process: &Mutex<Option<ServerProcess>>, ending: Duration) -> String {
     let is_running = process.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-    if is_running && !stderr.has_ended_within(ENDING).await {
+    if is_running && !stderr.has_ended_within(ending).await {
         kill(process);
         // A process that left the group of the server may still hold the stream open.
-        stderr.has_ended_within(ENDING).await;
+        stderr.has_ended_within(ending).await;
     }
     stderr.shown()
 }
@@ -270,7 +275,10 @@ mod tests {
     use super::*;
 
     async fn error_of(script: &str) -> String {
-        let opened = Connection::open(&ServerSpec::program("a", ["sh", "-c", script])).await;
+        // A busy machine may take a second from the end of one stream to that of the other.
+        let patience = Duration::from_secs(60);
+        let spec = ServerSpec::program("a", ["sh", "-c", script]);
+        let opened = Connection::open_with(&spec, patience).await;
         opened.map(drop).unwrap_err().to_string()
     }
 
