@@ -32,6 +32,9 @@ impl Case {
     /// A file that the call writes before it waits to be cancelled.
     pub(super) const BEGUN: &str = "begun";
 
+    /// What a call logs. It is kept when the call fails.
+    pub(super) const TRIED: &str = "tried";
+
     /// The reason of a denial.
     pub(super) const DENIED: &str = "not on a Sunday";
 
@@ -74,6 +77,11 @@ impl Case {
         }
     }
 
+    /// Whether the call has so little time that a busy machine may stop it before it has done anything.
+    pub(super) fn is_brief(&self) -> bool {
+        self.call.name == "act_briefly"
+    }
+
     /// Whether all callers hear the same text.
     pub(super) fn has_one_text(&self) -> bool {
         self.error.is_none_or(|error| !error.is_empty())
@@ -86,7 +94,7 @@ fn mischief() -> Vec<Act> {
         Act::Append("more".into()),
         Act::ClearWhere("hem".into()),
         Act::Count(5),
-        Act::Log("tried".into()),
+        Act::Log(Case::TRIED.into()),
         Act::Write("file.txt".into(), "changed".into()),
         Act::Delete("directory".into()),
         Act::Write("new/file".into(), "new".into()),

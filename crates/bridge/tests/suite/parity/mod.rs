@@ -41,11 +41,20 @@ const CALLERS: [(&str, Caller); 9] = [
     ("the MCP client for Python, over standard input and output", clients::python),
 ];
 
+/// How often a case is begun again whose call was stopped before it had done anything.
+const ATTEMPTS: usize = 20;
+
 /// Lets a caller make the calls of a case.
 fn picture(caller: Caller, case: &Case) -> Option<Picture> {
-    let place = Place::new(case);
-    caller(&place, case);
-    Picture::of(&place, case)
+    for _ in 0..ATTEMPTS {
+        let place = Place::new(case);
+        caller(&place, case);
+        let picture = Picture::of(&place, case)?;
+        if picture.has_acted(case) {
+            return Some(picture);
+        }
+    }
+    panic!("{}: the call never acted within its time limit", case.name)
 }
 
 fn check(case: &Case) {

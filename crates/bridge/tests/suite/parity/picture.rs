@@ -57,6 +57,11 @@ impl Picture {
         }))
     }
 
+    /// Whether the call did something, if its time limit may have stopped it before.
+    pub(super) fn has_acted(&self, case: &Case) -> bool {
+        !case.is_brief() || self.remarks.iter().any(|remark| remark == Case::TRIED)
+    }
+
     /// Panics if another caller has left something else.
     pub(super) fn assert_equivalent(&self, expected: &Self, case: &Case, what: &str) {
         let mut expected = expected.clone();
