@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::client::AGENT;
 use crate::command::Ran;
-use crate::stage::{Stage, ended, signal};
+use crate::stage::{Stage, ended, signal, wait_until};
 
 pub(super) use backstitch_testkit::mcp::TOKEN;
 
@@ -26,8 +26,18 @@ impl HttpServer {
         Self::start_at(stage, "0", more)
     }
 
-    /// Starts a server at a port.
+    /// Starts a server at a port. While it was free, the system may have given it to another process for a moment.
     pub(super) fn start_at(stage: &Stage, port: &str, more: &[&str]) -> Self {
+        let mut server = None;
+        wait_until("the port is free", || {
+            server = Self::try_start_at(stage, port, more);
+            server.is_some()
+        });
+        server.unwrap()
+    }
+
+    /// Starts a server, unless its port is in use.
+    fn try_start_at(stage: &Stage, port: &str, more: &[&str]) -> Option<Self> {
         let agent = stage.write("tailor.toml", AGENT);
         let mut arguments = vec!["mcp", "serve", "--agent", &agent, "--sandbox", "off", "--http", port];
         arguments.extend(more);
@@ -38,11 +48,16 @@ impl HttpServer {
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
         if !url.starts_with("http://") {
             let ran = ended(child);
-            panic!("the server did not start: {}", ran.errors);
+            assert!(
+                ran.errors.contains("Address already in use"),
+                "the server did not start: {}",
+                ran.errors
+            );
+            return None;
         }
         let url = url.trim().to_owned();
         let address = url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
-        Self { child: Some(child), url, address }
+        Some(Self { child: Some(child), url, address })
     }
 
     pub(super) fn port(&self) -> String {
