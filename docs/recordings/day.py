@@ -238,7 +238,12 @@ def play(terminal):
 
 
 def form(text):
-    """A transcript without ids, times, sizes, counts above nine and the widths of columns."""
+    """A transcript without ids, times, sizes, counts above nine and the widths of columns, and without what only slow runs print."""
+    # A killed process leaves its status line, which is drawn after a moment of silence.
+    text = re.sub(r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] waiting for .*? \(\d+ s\)( · [\d,]+ tokens)?( · \d+ s in all)?\n?", "", text)
+    text = re.sub(r"^waiting for MCP server .*\n", "", text, flags=re.MULTILINE)
+    # The time of a call of a second or more.
+    text = re.sub(r"  \(\d+\.\d s\)$", "", text, flags=re.MULTILINE)
     # What killed processes leave is removed by a call or by `gc`, whichever is first.
     text = re.sub(r"removed \S+,\s+which\s+a\s+killed\s+process\s+had\s+left\s", "", text)
     for pattern, word in [(r"\b[0-9a-f]{12,16}\b", "ID"), (r"\d{4}-\d\d-\d\d(T[\d:.]+Z)?", "DATE"), (r"\b(now|(\d+(\.\d+)? (ms|s|min)( ago)?))\b", "TIME"),
