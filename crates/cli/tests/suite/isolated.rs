@@ -26,7 +26,10 @@ fn project(stage: &Stage) {
 
 fn git(directory: &Path, arguments: &[&str]) -> String {
     let identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "safe.directory=*"];
-    let output = Command::new("git").args(identity).args(arguments).current_dir(directory).output().unwrap();
+    // Maintenance would continue after the command, with a lock in the repository.
+    let mut command = Command::new("git");
+    command.args(identity).args(["-c", "maintenance.auto=false"]).args(arguments).current_dir(directory);
+    let output = command.output().unwrap();
     assert!(output.status.success(), "{arguments:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
 }

@@ -336,7 +336,8 @@ fn real_work_is_done_inside_of_the_sandbox() {
 
 /// Runs git as a person does, and returns its output.
 fn git(stage: &Stage, arguments: &[&str]) -> String {
-    let identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"];
+    // Maintenance would continue after the command, with a lock in the repository.
+    let identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "maintenance.auto=false"];
     let run = Command::new("git").args(identity).args(arguments).current_dir(stage.path("files")).output();
     let output = run.unwrap();
     assert!(output.status.success(), "{arguments:?}: {output:?}");

@@ -80,9 +80,11 @@ fn picture(root: &Path) -> BTreeMap<String, (u32, Vec<u8>)> {
     found
 }
 
+/// Runs git without automatic maintenance, which would continue after it, with a lock in the repository.
 fn git(directory: &Path, arguments: &[&str]) {
     let mut command = Command::new("git");
     command.args(["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"]);
+    command.args(["-c", "maintenance.auto=false"]);
     let output = command.args(arguments).current_dir(directory).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
@@ -127,7 +129,7 @@ const MISCHIEF: [(&str, &str); 12] = [
     ("made a thousand files", "mkdir many; i=0; while [ $i -lt 1000 ]; do : > many/$i; i=$((i+1)); done"),
     (
         "changed a nested repository",
-        "cd nested && echo more >> inner.txt && git -c user.name=a -c user.email=a@example.org commit -qam second && git checkout -q -b other && rm -f .git/description",
+        "cd nested && echo more >> inner.txt && git -c user.name=a -c user.email=a@example.org -c maintenance.auto=false commit -qam second && git checkout -q -b other && rm -f .git/description",
     ),
     ("deleted a nested repository", "rm -rf nested/.git"),
     ("touched ignored files", "echo more >> ignored/artefact; rm run.log; echo new > ignored/other.log"),

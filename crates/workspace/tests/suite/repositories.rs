@@ -10,10 +10,11 @@ use backstitch_workspace::HostWorkspace;
 
 use crate::support::{Place, file_path as path};
 
-/// The environment of scripts, without settings of this machine.
+/// The environment of scripts, without settings of this machine. Maintenance would outlast the script, with a lock in the repository.
 const ENVIRONMENT: &str = "export HOME=$PWD/.. GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@t \
-     GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@t GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=init.defaultBranch \
-     GIT_CONFIG_VALUE_0=main; exec > /dev/null 2>&1; ";
+     GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@t GIT_CONFIG_COUNT=2 GIT_CONFIG_KEY_0=init.defaultBranch \
+     GIT_CONFIG_VALUE_0=main GIT_CONFIG_KEY_1=maintenance.auto GIT_CONFIG_VALUE_1=false; \
+     exec > /dev/null 2>&1; ";
 
 fn run(place: &Place, script: &str) {
     place.shell(&format!("{ENVIRONMENT}{script}"));

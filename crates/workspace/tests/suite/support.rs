@@ -182,6 +182,7 @@ impl Place {
     }
 }
 
+/// Runs git without automatic maintenance, which would continue after it, with a lock in the repository.
 pub(crate) fn run_git(directory: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")
         .args([
@@ -194,7 +195,7 @@ pub(crate) fn run_git(directory: &Path, arguments: &[&str]) -> String {
             "-c",
             "core.autocrlf=false",
         ])
-        .args(["-c", "safe.directory=*"])
+        .args(["-c", "safe.directory=*", "-c", "maintenance.auto=false"])
         .args(arguments)
         .current_dir(directory)
         .env("GIT_CONFIG_NOSYSTEM", "1")
