@@ -42,8 +42,8 @@ pub(super) struct HeldClaim {
 #[derive(Default)]
 pub(super) struct HeldClaims(
     Mutex<HashMap<(SessionId, FenceToken), HeldClaim>>,
-    /// Claims that are being made, by session.
-    Mutex<HashMap<SessionId, usize>>,
+    /// Claims that are being made, by session. Those of takes have none, since the server chooses their sessions.
+    Mutex<HashMap<Option<SessionId>, usize>>,
     /// Durable ends of journals that the server acknowledged to this process. They outlast claims.
     Mutex<HashMap<SessionId, KnownEnd>>,
 );
@@ -58,10 +58,10 @@ struct KnownEnd {
 /// The most ends of journals that are known.
 const MOST_ENDS: usize = 100_000;
 
-/// A claim that is being made.
-struct Claiming<'a>(&'a HeldClaims, SessionId);
+/// A claim that is being made, or a take.
+pub(super) struct PendingClaim<'a>(&'a HeldClaims, Option<SessionId>);
 
-impl Drop for Claiming<'_> {
+impl Drop for PendingClaim<'_> {
     fn drop(&mut self) {
         let mut claiming = self.0.1.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = claiming.get_mut(&self.1) {
@@ -74,15 +74,16 @@ impl Drop for Claiming<'_> {
 }
 
 impl HeldClaims {
-    /// Notes that a claim is being made: until it is known, the server may have it and this store does not.
-    fn begin(&self, session: SessionId) -> Claiming<'_> {
+    /// Notes that a claim is being made, or a take: until it is known, the server may have it and this store does not.
+    pub(super) fn begin(&self, session: Option<SessionId>) -> PendingClaim<'_> {
         *self.1.lock().unwrap_or_else(PoisonError::into_inner).entry(session).or_default() += 1;
-        Claiming(self, session)
+        PendingClaim(self, session)
     }
 
-    /// Returns whether one claim to a session is being made, and no other.
+    /// Returns whether one claim to a session is being made, and no other, nor a take.
     fn is_alone(&self, session: SessionId) -> bool {
-        self.1.lock().unwrap_or_else(PoisonError::into_inner).get(&session) == Some(&1)
+        let pending = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        pending.get(&Some(session)) == Some(&1) && !pending.contains_key(&None)
     }
 
     pub(super) fn get(&self, session: SessionId, fence: FenceToken) -> Option<HeldClaim> {
@@ -196,7 +197,7 @@ pub(super) async fn claim(
     shared.check_writable()?;
     let mut attempts = Attempts::within(shared.server.options.deadline);
     let mut dead: Vec<Uuid> = Vec::new();
-    let _claiming = shared.claims.begin(session);
+    let _claiming = shared.claims.begin(Some(session));
     loop {
         let worker = shared.lease.worker(&shared.server).await?;
         let failure = match claim_as(shared, session, &owner, mode, worker, &dead).await {
@@ -214,7 +215,7 @@ pub(super) async fn claim(
                 // Its lease is not over, but its process is gone. Or it is this store, which does not know of it: the answer to an earlier claim or release was lost, and
                 // nobody else would ever free the session.
                 let lost = match holder.worker == worker {
-                    true => lost_claim(shared, session, worker).await,
+                    true => lost_claim(shared, session, worker).await?,
                     false => holder.place().has_ended().then_some(holder.worker),
                 };
                 match lost {
@@ -228,7 +229,7 @@ pub(super) async fn claim(
             }
             // A claim whose answer was lost is left behind as a number that nobody uses, and replaced.
             _ if failure.is_outage() || failure.is_rolled_back() => {
-                dead.extend(lost_claim(shared, session, worker).await);
+                dead.extend(lost_claim(shared, session, worker).await.ok().flatten());
             }
             _ => return Err(failure),
         }
@@ -239,12 +240,15 @@ pub(super) async fn claim(
 }
 
 /// This worker, if it holds a session without knowing the claim: only an answer that was lost explains it, unless another task is about to hear of its claim.
-async fn lost_claim(shared: &SharedStore, session: SessionId, worker: Uuid) -> Option<Uuid> {
+async fn lost_claim(shared: &SharedStore, session: SessionId, worker: Uuid) -> Result<Option<Uuid>, Failure> {
     let sql = "SELECT fence FROM {schema}.sessions WHERE session = $1 AND worker = $2 AND claim IS NOT NULL";
-    let rows = shared.server.read(sql, parameters![*session.as_uuid() => UUID, worker => UUID]).await.ok()?;
-    let fence: i64 = rows.first()?.try_get(0).ok()?;
+    let rows = shared.server.read(sql, parameters![*session.as_uuid() => UUID, worker => UUID]).await?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let fence: i64 = get(row, 0)?;
+    // In this order: the claim of the row was begun before, so it is known if it is not being made any more.
+    let is_alone = shared.claims.is_alone(session);
     let is_known = shared.claims.get(session, FenceToken(fence.cast_unsigned())).is_some();
-    (!is_known && shared.claims.is_alone(session)).then_some(worker)
+    Ok((is_alone && !is_known).then_some(worker))
 }
 
 async fn claim_as(
@@ -339,4 +343,25 @@ pub(super) async fn explain_fence(shared: &SharedStore, session: SessionId, fenc
     let found = shared.server.read(sql, parameters![*session.as_uuid() => UUID]).await;
     let owner = found.ok().and_then(|rows| rows.first()?.try_get::<_, Option<String>>(0).ok()?);
     StoreError::Fenced { session, fence, owner: owner.map(Owner::new) }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_is_alone_beside_no_other_and_no_take() {
+        let claims = HeldClaims::default();
+        let session = SessionId::from_uuid(Uuid::max());
+        let _own = claims.begin(Some(session));
+        assert!(claims.is_alone(session));
+        for other in [Some(session), None] {
+            let pending = claims.begin(other);
+            assert!(!claims.is_alone(session), "{other:?}");
+            drop(pending);
+            assert!(claims.is_alone(session), "{other:?}");
+        }
+        let _elsewhere = claims.begin(Some(SessionId::from_uuid(Uuid::nil())));
+        assert!(claims.is_alone(session));
+    }
 }

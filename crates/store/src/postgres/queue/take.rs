@@ -24,6 +24,8 @@ pub(super) async fn take(shared: &SharedStore, request: TakeRequest) -> Result<V
         FROM {schema}.take_2($1, $2, $3, $4, $5)";
     let limit = i64::try_from(request.limit).unwrap_or(i64::MAX);
     let mut attempts = Attempts::within(shared.server.options.deadline);
+    // Until the answer is here, no other task may take what it holds for lost.
+    let _taking = shared.claims.begin(None);
     loop {
         let worker = shared.lease.worker(&shared.server).await?;
         let values = parameters![

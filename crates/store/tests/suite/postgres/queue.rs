@@ -167,6 +167,28 @@ fn sessions_of_an_answer_that_was_lost_are_ready_again() {
     append(&store, &kept.claim).unwrap();
 }
 
+/// The claim of the other task is refused while the answer of the take may still be on its way.
+#[test]
+fn a_session_that_is_being_taken_is_not_claimed_too() {
+    let Some(store) = Temporary::new() else { return };
+    enqueue(&store, 1);
+    let session = sample::session(1);
+    for _ in 0..50 {
+        let (taken, claimed) = std::thread::scope(|scope| {
+            let taking = scope.spawn(|| take(&store, 1));
+            let claimed = block_on(store.claim(session, Owner::new("person"), ClaimMode::IfFree));
+            (taking.join().unwrap(), claimed)
+        });
+        match (taken.into_iter().next(), claimed) {
+            (Some(taken), Err(StoreError::Held { .. })) => {
+                block_on(Queue::release(&*store, taken, QueueRest::Ready)).unwrap();
+            }
+            (None, Ok(claim)) => block_on(Store::release(&*store, claim)).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
 /// Ten thousand sessions that are ready are taken in their order beside ten thousand timers of higher priority.
 #[test]
 fn many_sessions_are_taken_in_their_order() {
