@@ -4,7 +4,8 @@ use std::ops::Deref;
 use std::path::Path;
 use std::time::Duration;
 
-use backstitch_core::ports::{OpenBundle, Queue, Store, StoreAdmin};
+use backstitch_core::code::ErrorCode;
+use backstitch_core::ports::{OpenBundle, OpenError, Queue, Store, StoreAdmin, StoreError};
 use backstitch_store::{Bundle, PostgresAddress, PostgresOptions, PostgresStore};
 use backstitch_testkit::postgres::{self, TestServer, schema_of};
 
@@ -42,6 +43,17 @@ pub(crate) fn options() -> PostgresOptions {
     PostgresOptions::default().with_garbage_age(Duration::ZERO)
 }
 
+/// Repeats what the short deadline of a test ends on a busy machine.
+pub(crate) fn until_available<T>(mut run: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    for _ in 0..100 {
+        match run() {
+            Err(StoreError::Unavailable { .. }) => {}
+            done => return done,
+        }
+    }
+    run()
+}
+
 impl Temporary {
     pub(crate) fn new() -> Option<Self> {
         Self::with(options())
@@ -57,8 +69,9 @@ impl Temporary {
     pub(crate) fn pooled() -> Option<Self> {
         let server = postgres::server()?;
         let address = server.pooled_address()?;
-        // The two connections of the pooler serve all tests that run at a time.
-        Some(Self::at(server, address, options().with_deadline(Duration::from_secs(60))))
+        // The two connections of the pooler serve all tests that run at a time. A renewal waits for them like any statement, so the lease is longer.
+        let (deadline, lease) = (Duration::from_secs(60), Duration::from_secs(300));
+        Some(Self::at(server, address, options().with_deadline(deadline).with_lease(lease)))
     }
 
     /// A store in a server of version 18.
@@ -72,8 +85,12 @@ impl Temporary {
     }
 
     pub(crate) fn at(server: TestServer, address: String, options: PostgresOptions) -> Self {
-        let store = PostgresStore::open_with(&parsed(&address), options).expect("a new store can be made");
-        Self { store, server, address }
+        let open = || PostgresStore::open_with(&parsed(&address), options.clone());
+        // A deadline that a test needs to be short may be over before a busy machine has created the tables.
+        let is_late = |error: &OpenError| error.code() == ErrorCode::StoreUnavailable;
+        let mut attempts = (0..100).map(|_| open());
+        let opened = attempts.find(|opened| !opened.as_ref().is_err_and(is_late)).unwrap_or_else(open);
+        Self { store: opened.expect("a new store can be made"), server, address }
     }
 
     /// Opens the store again.
