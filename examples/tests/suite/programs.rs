@@ -109,6 +109,18 @@ fn a_denied_call_does_not_run() {
     assert!(!store.with_extension("board").exists());
 }
 
+/// Time without progress after which a service counts as stuck.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// The replies of the model of a service.
+const SCRIPT: &str = include_str!("../../service/script.toml");
+
+/// The same, but for the last reply, for which a service waits until it is killed or stopped.
+fn endless_script() -> String {
+    let (before, after) = SCRIPT.rsplit_once("delay_ms = 150").unwrap();
+    format!("{before}delay_ms = 600000{after}")
+}
+
 /// The running service, killed when it is dropped.
 struct Service {
     child: Child,
@@ -117,9 +129,13 @@ struct Service {
 }
 
 impl Service {
-    fn start(store: &Path) -> Self {
-        let child =
-            Command::new(env!("CARGO_BIN_EXE_service")).arg(store).stdout(Stdio::piped()).spawn().unwrap();
+    /// Starts a service in a directory, with the replies of a script.
+    fn start(place: &Path, script: &str) -> Self {
+        let path = place.join("script.toml");
+        std::fs::write(&path, script).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_service"));
+        command.arg(place.join("store/store.db")).arg(format!("scripted:{}", path.display()));
+        let child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut service = Self { child, address: String::new(), resumed: 0 };
         for line in BufReader::new(service.child.stdout.take().unwrap()).lines() {
             let line = line.unwrap();
@@ -135,7 +151,7 @@ impl Service {
 
     fn connect(&self, method: &str, path: &str, body: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let length = body.len();
         write!(
             stream,
@@ -165,8 +181,7 @@ impl Drop for Service {
 fn sixty_streaming_sessions_survive_a_kill_of_their_service() {
     const SESSIONS: usize = 60;
     let place = TempDir::new().unwrap();
-    let store = place.path().join("store/store.db");
-    let service = Service::start(&store);
+    let service = Service::start(place.path(), &endless_script());
     let ids: Vec<String> = std::thread::scope(|scope| {
         let clients: Vec<_> = (0..SESSIONS)
             .map(|number| {
@@ -189,10 +204,10 @@ fn sixty_streaming_sessions_survive_a_kill_of_their_service() {
     assert_eq!(before.as_array().unwrap().len(), SESSIONS);
     drop(service);
 
-    let service = Service::start(&store);
+    let service = Service::start(place.path(), SCRIPT);
     assert!(service.resumed > 0, "the service was killed before its sessions had ended");
-    let until = Instant::now() + Duration::from_secs(60);
     for id in &ids {
+        let until = Instant::now() + PATIENCE;
         let answer = loop {
             let answer = service.get(&format!("/sessions/{id}"));
             if answer["status"] == "idle" {
@@ -208,8 +223,7 @@ fn sixty_streaming_sessions_survive_a_kill_of_their_service() {
 #[test]
 fn a_service_that_is_stopped_and_started_again_resumes_its_sessions() {
     let place = TempDir::new().unwrap();
-    let store = place.path().join("store/store.db");
-    let mut service = Service::start(&store);
+    let mut service = Service::start(place.path(), &endless_script());
     for number in 0..10 {
         let stream = service.connect("POST", "/sessions", &format!("Mission {number}"));
         let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
@@ -218,5 +232,8 @@ fn a_service_that_is_stopped_and_started_again_resumes_its_sessions() {
     let pid = rustix::process::Pid::from_child(&service.child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     assert!(service.child.wait().unwrap().success());
-    assert!(Service::start(&store).resumed > 0, "sessions that the shutdown paused are resumed");
+    assert!(
+        Service::start(place.path(), SCRIPT).resumed > 0,
+        "sessions that the shutdown paused are resumed"
+    );
 }
