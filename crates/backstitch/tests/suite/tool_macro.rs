@@ -92,7 +92,7 @@ fn say() -> ToolResult {
 }
 
 /// Sends a letter.
-#[tool(effect = "external", workspace = "none", timeout = "500ms", reconcile = was_sent, compensate = call_back)]
+#[tool(effect = "external", workspace = "none", timeout = "60000ms", reconcile = was_sent, compensate = call_back)]
 async fn send_letter(to: String) -> ToolOutcome {
     tokio::time::sleep(Duration::from_millis(1)).await;
     Ok(ToolResult::ok(format!("sent to {to}")))
