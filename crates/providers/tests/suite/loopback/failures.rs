@@ -6,7 +6,7 @@ use backstitch_providers::Provider;
 use serde_json::json;
 
 use super::{ask, fails, model, streamed, whole, words};
-use crate::support::server::{Served, Server};
+use crate::support::server::Served;
 use crate::support::wire::{Spoken, overloaded_event, stream_of};
 
 fn spoken() -> Spoken {
@@ -205,9 +205,10 @@ fn a_conversation_that_is_too_long_has_its_own_kind() {
 
 #[test]
 fn an_unreachable_server_is_an_error_of_the_network() {
-    let server = Server::with(Vec::new());
-    let address = server.address().to_owned();
-    drop(server);
+    // It never listens, and keeps its port from other programs.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = format!("http://{}", socket.local_addr().unwrap());
     for provider in Provider::ALL {
         let error = fails(ask(&model(provider, &address)).0, "network", true, "no server");
         let server = address.trim_end_matches('/');
