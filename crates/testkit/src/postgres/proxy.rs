@@ -110,7 +110,13 @@ impl ProxyState {
         }
         let target = self.target.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let server = UnixStream::connect(target)?;
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).push(client.try_clone()?);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        // A stop may have ended the others since.
+        if self.is_away.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        open.push(client.try_clone()?);
+        drop(open);
         let is_commit = Arc::new(AtomicBool::new(false));
         let (from, to) = (client.try_clone()?, server.try_clone()?);
         let (seen, state) = (Arc::clone(&is_commit), Arc::clone(self));
