@@ -69,7 +69,10 @@ impl CopyWalk {
         target: &Path,
         shown_as: &str,
     ) -> Result<(), IsolateError> {
-        let source = open(from)?;
+        let source = match sys::open_directory(rustix::fs::CWD, from) {
+            Err(error) if is_gone(&error) => return Ok(()),
+            opened => opened.map_err(IsolateError::at(from))?,
+        };
         fs::create_dir_all(target).map_err(IsolateError::at(target))?;
         let to = open(target)?;
         let mut path = shown_as.as_bytes().to_vec();

@@ -10,7 +10,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
@@ -18,6 +18,7 @@ use backstitch_core::ports::UncoveredReason;
 
 use super::IsolateError;
 use super::copy::CopyWalk;
+use crate::host::sys::is_gone;
 
 /// Entries of a repository that belong to the original alone, or that are handled apart.
 const OWN: [&str; 7] = ["objects", "worktrees", "modules", "commondir", "gitdir", "gc.pid", "index.lock"];
@@ -90,10 +91,11 @@ fn entries(copying: &mut CopyWalk, git: &Path, target: &Path) -> Result<(), Isol
         } else if kind.is_dir() {
             directories.push((path, to, name));
         } else if kind.is_symlink() {
-            let link = fs::read_link(&path).map_err(IsolateError::at(&path))?;
-            std::os::unix::fs::symlink(link, &to).map_err(IsolateError::at(&to))?;
+            if let Some(link) = unless_gone(fs::read_link(&path)).map_err(IsolateError::at(&path))? {
+                std::os::unix::fs::symlink(link, &to).map_err(IsolateError::at(&to))?;
+            }
         } else if kind.is_file() {
-            fs::copy(&path, &to).map_err(IsolateError::at(&path))?;
+            unless_gone(fs::copy(&path, &to)).map_err(IsolateError::at(&path))?;
         }
     }
     for (path, to, name) in directories {
@@ -105,6 +107,14 @@ fn entries(copying: &mut CopyWalk, git: &Path, target: &Path) -> Result<(), Isol
         copying.repository(&path, &to, &shown)?;
     }
     Ok(())
+}
+
+/// Returns `None` for a file that git has removed since its directory was read.
+fn unless_gone<T>(done: io::Result<T>) -> io::Result<Option<T>> {
+    match done {
+        Err(error) if is_gone(&error) => Ok(None),
+        done => done.map(Some),
+    }
 }
 
 /// Makes a repository use the objects of another.
