@@ -7,7 +7,7 @@
 //! A process that uses a checkout holds a lock on it, which the system releases with the process. One that has lost its session may still
 //! write into its checkout. So one that is locked is left to that process, also the path of it, and the session gets another number.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
 use super::copy::CopyWalk;
-use super::{IsolateError, git, lock_directory, remove_copy};
+use super::{DirectoryLock, IsolateError, git, lock_directory, remove_copy};
 use crate::host::private;
 use crate::host::workspace::write_durably;
 use crate::options::IgnoredBudget;
@@ -32,7 +32,7 @@ const VERSION: u32 = 1;
 #[derive(Debug)]
 pub struct Checkout {
     whole: PathBuf,
-    _lock: File,
+    _lock: DirectoryLock,
 }
 
 /// What is known about the files of a checkout. Without a mark they were not completed.
@@ -199,6 +199,18 @@ mod tests {
         again.set_mark(Some(&mark)).unwrap();
         assert_eq!(again.mark(), None, "its files are gone");
         again.set_mark(None).unwrap();
+    }
+
+    /// A child that is being started has all files of this process, until it executes its program.
+    #[test]
+    fn a_checkout_is_free_although_a_child_still_has_its_lock() {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path().join("checkouts");
+        let first = Checkout::claim(&place, "s").unwrap();
+        let whole = first.whole.clone();
+        let _of_child = first._lock.0.try_clone().unwrap();
+        drop(first);
+        assert_eq!(Checkout::claim(&place, "s").unwrap().whole, whole);
     }
 
     #[test]

@@ -59,7 +59,18 @@ pub struct ProjectCopy {
     pub left_out: Vec<UncoveredPath>,
     /// Whether files were copied by reference.
     pub is_reflinked: bool,
-    _lock: File,
+    _lock: DirectoryLock,
+}
+
+/// The lock of a directory, until it is dropped.
+#[derive(Debug)]
+struct DirectoryLock(File);
+
+impl Drop for DirectoryLock {
+    fn drop(&mut self) {
+        // Closing the file is not enough: a child process that is being started has it too, until it executes its program.
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
 }
 
 /// A project could not be copied.
@@ -166,8 +177,8 @@ fn fill(
 }
 
 /// Opens a directory and locks it.
-fn lock_directory(directory: &Path, operation: FlockOperation) -> io::Result<File> {
+fn lock_directory(directory: &Path, operation: FlockOperation) -> io::Result<DirectoryLock> {
     let file = File::open(directory)?;
     flock(&file, operation)?;
-    Ok(file)
+    Ok(DirectoryLock(file))
 }

@@ -1,13 +1,13 @@
 //! Removes copies.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
 
-use super::{UNFINISHED, lock_directory};
+use super::{DirectoryLock, UNFINISHED, lock_directory};
 
 /// Removes a copy and everything in it, also directories that cannot be written. Links are not followed. It is not an error if
 /// it does not exist.
@@ -42,7 +42,7 @@ fn allow(directory: &Path) -> io::Result<()> {
 pub struct UnclaimedCopy {
     path: PathBuf,
     name: String,
-    _lock: File,
+    _lock: DirectoryLock,
 }
 
 impl UnclaimedCopy {
