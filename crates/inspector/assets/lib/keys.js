@@ -4,6 +4,7 @@ import { h, button } from "./dom.js";
 
 let bindings = [];
 let prefix = null;
+let ending = null;
 const common = [];
 
 /** Sets the keys that hold on every page: `[key, what it does, action]`. */
@@ -24,7 +25,9 @@ document.addEventListener("keydown", (event) => {
   const list = [...bindings, ...common];
   if (!prefix && event.key === "g" && list.some(([name]) => name.startsWith("g "))) {
     prefix = "g";
-    setTimeout(() => { prefix = null; }, 1200);
+    // That of an earlier prefix would end this one.
+    clearTimeout(ending);
+    ending = setTimeout(() => { prefix = null; }, 1200);
     event.preventDefault();
     return;
   }

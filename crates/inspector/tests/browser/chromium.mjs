@@ -50,8 +50,12 @@ export class Browser {
 
   async stop() {
     await this.send("Browser.close").catch(() => {});
-    await new Promise((resolve) => { if (this.process.exitCode !== null) resolve(); else this.process.on("exit", resolve); setTimeout(() => { this.process.kill("SIGKILL"); resolve(); }, 5000); });
-    rmSync(this.profile, { recursive: true, force: true, maxRetries: 5 });
+    const isOver = () => this.process.exitCode !== null || this.process.signalCode !== null;
+    const kill = setTimeout(() => this.process.kill("SIGKILL"), 5000);
+    if (!isOver()) await new Promise((resolve) => this.process.once("exit", resolve));
+    clearTimeout(kill);
+    // Its children may still write there for a moment, which is no concern of a scene.
+    try { rmSync(this.profile, { recursive: true, force: true, maxRetries: 5 }); } catch (error) { console.error(`the profile stays: ${error.message}`); }
   }
 }
 
@@ -104,9 +108,12 @@ export class Page {
     await this.send("Input.insertText", { text });
   }
 
-  async key(key) {
-    await this.send("Input.dispatchKeyEvent", { type: "keyDown", key, text: key.length === 1 ? key : key === "Enter" ? "\r" : undefined, windowsVirtualKeyCode: key === "Enter" ? 13 : key === "Escape" ? 27 : undefined });
-    await this.send("Input.dispatchKeyEvent", { type: "keyUp", key });
+  /** Presses keys one after the other. The browser gets all of them at once, so that no stall of this process lies between two. */
+  key(...keys) {
+    return Promise.all(keys.flatMap((key) => [
+      this.send("Input.dispatchKeyEvent", { type: "keyDown", key, text: key.length === 1 ? key : key === "Enter" ? "\r" : undefined, windowsVirtualKeyCode: key === "Enter" ? 13 : key === "Escape" ? 27 : undefined }),
+      this.send("Input.dispatchKeyEvent", { type: "keyUp", key }),
+    ]));
   }
 
   async size(width, height, theme) {

@@ -20,8 +20,7 @@ export const keys = {
     await page.until("location.hash.startsWith('#/session/')");
     await page.until("document.querySelector('.pane-body')");
     for (const [key, address] of [["o", "#/overview"], ["q", "#/query"], ["s", "#/"]]) {
-      await page.key("g");
-      await page.key(key);
+      await page.key("g", key);
       await page.until(`location.hash === ${JSON.stringify(address)}`, `g ${key} goes to ${address}`);
       await page.evaluate("document.activeElement.blur()");
     }

@@ -12,6 +12,16 @@ export const pause = (millis) => new Promise((resolve) => setTimeout(resolve, mi
 
 export const keep = async (page, name) => writeFileSync(join(settings.pictures, `${name}.png`), await page.picture());
 
+/** Records the notices of a page from now on. They vanish after some seconds, so a slow test may not see them. */
+export const recordNotices = (page) => page.evaluate(`(() => {
+  window.noticed = [];
+  const watcher = new MutationObserver((changes) => { for (const change of changes) for (const each of change.addedNodes) window.noticed.push(each.textContent); });
+  watcher.observe(document.getElementById("notices"), { childList: true });
+})()`);
+
+/** Waits until so many notices with a text were shown. */
+export const noticed = (page, text, times = 1) => page.until(`window.noticed.filter((each) => each.includes(${JSON.stringify(text)})).length >= ${times}`, `the notice "${text}" was shown ${times} times`);
+
 /** Throws unless a condition holds in the page. */
 export async function expect(page, expression, what) {
   if (!(await page.evaluate(expression))) throw new Error(`${what}; the page shows: ${(await page.evaluate("document.body.innerText")).slice(0, 800)}`);

@@ -1,6 +1,6 @@
 // Steering: decisions, a chat, rewinds, forks, and lists that follow what happens.
 
-import { expect, keep, look, named, openSession, settings, tab } from "./look.mjs";
+import { expect, keep, look, named, noticed, openSession, recordNotices, settings, tab } from "./look.mjs";
 
 export const steer = {
   async approve(page) {
@@ -12,8 +12,9 @@ export const steer = {
     await page.until("document.getElementById('arguments')");
     await look(page, "edit");
     await page.type("#arguments", JSON.stringify(settings.edited));
+    await recordNotices(page);
     await page.click("dialog button", "Run with these");
-    await page.shows("Decided.");
+    await noticed(page, "Decided.");
     await page.until("document.querySelectorAll('.decision').length === 1", "one decision is left");
     await page.click(".decision button", "Deny");
     await page.type("#reason", "not today");
@@ -52,11 +53,12 @@ export const steer = {
     await page.click("button", "Rewind to point");
     await page.shows("will change");
     await look(page, "rewind");
+    await recordNotices(page);
     await page.click("dialog button", "Rewind");
-    await page.shows("Done. Undo brings it back.");
+    await noticed(page, "Done. Undo brings it back.");
     await page.click("button", "Undo the last rewind");
     await page.click("dialog button", "Undo");
-    await page.until("document.querySelectorAll('.notice').length >= 2");
+    await noticed(page, "Done. Undo brings it back.", 2);
     await page.click("button", "Fork …");
     await page.click("dialog button", "Fork");
     await page.until("document.querySelector('header.session').innerText.includes('fork of')");
