@@ -6,7 +6,9 @@ use backstitch::host::one_line;
 use backstitch::id::SessionId;
 use backstitch::ports::{FilePath, ReversalConflicts};
 use backstitch::report::RewindReport;
-use backstitch::{DiscardedEffect, HistoryStep, PointSpec, RewindOptions, RewindScope, RewoundFiles};
+use backstitch::{
+    DiscardedEffect, HistoryStep, PointSpec, RewindOptions, RewindScope, RewoundFiles, RuntimeError,
+};
 use clap::Args;
 use serde_json::json;
 
@@ -16,7 +18,7 @@ use super::restores::{self, RestoreCause, left_alone};
 use super::scope::{self, ScopeArguments};
 use crate::common::Common;
 use crate::open::definition::MovedTo;
-use crate::open::guarded::{CommandSession, ContinueCommand, GuardedSession};
+use crate::open::guarded::{CommandSession, ContinueCommand, GuardedSession, Patience};
 use crate::open::{OpenStore, SessionPoints, in_session_or_whole, listed, short};
 use crate::report::Report;
 use crate::terminal;
@@ -82,7 +84,7 @@ impl Rewind {
         if !is_wanted(common, (&opened.place, opened.session), (&step, &options)).await? {
             return Ok(unchanged(common));
         }
-        let done = opened.place.runtime.step(opened.session, step, options).await?;
+        let done = take_step(&opened.place, opened.session, &step, &options).await?;
         if done.dry_run {
             return Ok(planned(&done, format!("would return to {}", done.to)).print(common));
         }
@@ -166,7 +168,7 @@ impl Redo {
         if !is_wanted(common, (&opened.place, opened.session), (&step, &options)).await? {
             return Ok(unchanged(common));
         }
-        let done = opened.place.runtime.step(opened.session, step, options).await?;
+        let done = take_step(&opened.place, opened.session, &step, &options).await?;
         if done.dry_run {
             let headline = match &of_call {
                 Some(call) => format!("would undo what {call} changed"),
@@ -219,12 +221,23 @@ pub(crate) async fn is_wanted(
         return Ok(true);
     }
     let preview = RewindOptions { scope: RewindScope { dry_run: true, ..scope }, ..options.clone() };
-    let plan = place.runtime.step(session, step.clone(), preview).await?;
+    let plan = take_step(place, session, step, &preview).await?;
     if plan.own_files.merged.is_empty() && plan.own_files.conflicts.is_empty() {
         return Ok(true);
     }
     scope::planned_lines(&plan).iter().for_each(terminal::error_line);
     Ok(terminal::confirm(QUESTION)?)
+}
+
+/// Takes a step once no guard records the session or its directory.
+async fn take_step(
+    place: &OpenStore,
+    session: SessionId,
+    step: &HistoryStep,
+    options: &RewindOptions,
+) -> Result<RewindReport, RuntimeError> {
+    let step = || place.runtime.step(session, step.clone(), options.clone());
+    Patience::of_person().retry(place, step).await
 }
 
 /// Says that a person has decided against a step.
@@ -345,11 +358,12 @@ impl Restore {
         let files = if self.all_files { RewoundFiles::All } else { RewoundFiles::Own };
         let conflicts =
             if self.force { ReversalConflicts::TakeTarget } else { ReversalConflicts::LeaveAlone };
-        let restore = |dry_run: bool| {
+        let attempt = |dry_run: bool| {
             let scope = RewindScope { files, conflicts, dry_run, ..RewindScope::default() };
             let options = RewindOptions { scope, ..opened.options() };
             opened.place.runtime.restore_with(opened.session, self.from.clone(), paths.clone(), options)
         };
+        let restore = |dry_run: bool| Patience::of_person().retry(&opened.place, move || attempt(dry_run));
         // Only the root is merged. What is named is restored.
         let is_merged = paths.iter().any(FilePath::is_root) && !self.all_files && !self.force;
         if is_merged && !self.dry_run && common.can_ask() {

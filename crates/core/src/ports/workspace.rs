@@ -556,17 +556,24 @@ pub enum WorkspaceError {
     },
 }
 
+/// Beginning of the name under which a session holds its directory.
+const HOLDING_SESSION: &str = "session ";
+
 /// Returns the name under which a session holds its directory.
 pub fn directory_holder(session: SessionId) -> String {
-    format!("session {session}")
+    format!("{HOLDING_SESSION}{session}")
 }
 
 impl WorkspaceError {
     /// Returns whether this session, in this process or in another one, holds the directory.
     pub fn is_held_by(&self, session: SessionId) -> bool {
-        let name = directory_holder(session);
-        let is_rest = |rest: &str| rest.is_empty() || rest.starts_with(' ');
-        matches!(self, Self::Held { holder, .. } if holder.strip_prefix(&name).is_some_and(is_rest))
+        self.holding_session() == Some(session)
+    }
+
+    /// Returns the session that holds the directory, in this process or in another one.
+    pub fn holding_session(&self) -> Option<SessionId> {
+        let Self::Held { holder, .. } = self else { return None };
+        holder.strip_prefix(HOLDING_SESSION)?.split(' ').next()?.parse().ok()
     }
 
     /// Returns the stable code of the error; for a failed object store, the store's own.

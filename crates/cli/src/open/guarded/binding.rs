@@ -17,11 +17,8 @@ use backstitch_bridge::Program;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-/// How long a hook waits for what another process holds.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
-
-/// How often it tries.
-pub(crate) const STEP: Duration = Duration::from_millis(5);
+/// Time between two attempts to get what another process holds.
+pub(super) const STEP: Duration = Duration::from_millis(5);
 
 const FILE: &str = BOUND_SESSION;
 

@@ -6,14 +6,16 @@
 mod binding;
 mod command;
 mod ended;
+mod patience;
 mod processes;
 mod resume;
 mod running;
 mod tags;
 
-pub(crate) use binding::{Binding, PATIENCE, STEP};
+pub(crate) use binding::Binding;
 pub(crate) use command::{CommandSession, command_line};
 pub(crate) use ended::{close_ended, record_results};
+pub(crate) use patience::{FOR_GUARDS, Patience, is_recorded_by_guard};
 pub(crate) use processes::running_conversations;
 pub(crate) use resume::{ContinueCommand, GuardedSession, is_guarded, kept_files, refuse_to_drive};
 pub(crate) use running::{KilledGuard, RunningGuard};

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use backstitch::RuntimeError;
@@ -23,10 +23,15 @@ use super::{rewound, session};
 use crate::common::Common;
 use crate::keys;
 use crate::open::OpenStore;
-use crate::open::guarded::{Binding, COMMAND_VARIABLE, PATIENCE, PERMISSION_MODE, record_results};
+use crate::open::guarded::{
+    Binding, COMMAND_VARIABLE, FOR_GUARDS, PERMISSION_MODE, Patience, record_results,
+};
 
 /// The largest event.
 const LARGEST: u64 = 64 * 1024 * 1024;
+
+/// How long a hook at the end of Codex waits for others.
+const AT_END_OF_CODEX: Duration = Duration::from_secs(2);
 
 #[derive(Args)]
 pub(crate) struct Hook {
@@ -147,15 +152,16 @@ impl Hook {
         event: &HookEvent,
         report: HookReport,
     ) -> anyhow::Result<Option<String>> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + self.longest_wait(&report);
         let Some(_lock) = binding.lock(until)? else { bail!("another hook of this session takes too long") };
+        let patience = Patience::of_guard_until(until);
         let mut origin = Map::from_iter([("conversation".to_owned(), Value::from(conversation))]);
         let transcript = event.transcript().map(|path| path.to_string_lossy().into_owned());
         origin.extend(transcript.map(|path| ("transcript".to_owned(), Value::from(path))));
         origin.extend(event.permission_mode().map(|mode| (PERMISSION_MODE.to_owned(), Value::from(mode))));
         let around = std::env::var(COMMAND_VARIABLE).ok();
         origin.extend(around.map(|session| (OBSERVED_INSIDE.to_owned(), Value::from(session))));
-        let opened = self.open(place, binding, conversation, directory, until).await?.with_origin(origin);
+        let opened = self.open(place, binding, conversation, directory, patience).await?.with_origin(origin);
         let context = match &report {
             HookReport::Prompt(_) => rewound::context(place, &opened, self.program, conversation).await,
             _ => Ok(None),
@@ -171,6 +177,14 @@ impl Hook {
         context
     }
 
+    /// Returns how long other hooks are waited for. Codex ends a hook at its end after three seconds.
+    fn longest_wait(&self, report: &HookReport) -> Duration {
+        match (self.program, report) {
+            (Program::Codex, HookReport::End | HookReport::Interrupt) => AT_END_OF_CODEX,
+            _ => FOR_GUARDS,
+        }
+    }
+
     /// Opens the session of the conversation with its files, or creates it.
     async fn open(
         &self,
@@ -178,24 +192,25 @@ impl Hook {
         binding: &Binding,
         conversation: &str,
         directory: &Path,
-        until: Instant,
+        patience: Patience,
     ) -> anyhow::Result<ObservedSession> {
         if let Some(known) = session::find_bound(place, binding).await {
             let project = binding.project();
             let directory = project.as_deref().unwrap_or(directory);
-            return session::open(place, self.program.name(), known, directory, until).await;
+            return session::open(place, self.program.name(), known, directory, patience).await;
         }
         let prepared = session::open_prepared(place, self.program, directory)?;
         if binding.take_over(&prepared)
             && let Some(id) = session::find_bound(place, binding).await
         {
             binding.bind(conversation, id, Some(directory))?;
-            return session::open(place, self.program.name(), id, directory, until).await;
+            return session::open(place, self.program.name(), id, directory, patience).await;
         }
         // Bound first: a hook that is killed in between leaves no session that the next one does not find.
         let id = place.runtime.new_id()?;
         binding.bind(conversation, id, Some(directory))?;
-        session::create_with_id(place, self.program.name(), Some(conversation), (directory, id), until).await
+        session::create_with_id(place, self.program.name(), Some(conversation), (directory, id), patience)
+            .await
     }
 
     async fn apply(

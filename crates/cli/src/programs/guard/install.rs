@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use anyhow::Context as _;
 use backstitch::SystemClock;
@@ -22,7 +22,7 @@ use super::leftovers;
 use super::program::program_parser;
 use super::session::{self, memory};
 use crate::common::{Common, quoted};
-use crate::open::guarded::{PATIENCE, PROGRAM};
+use crate::open::guarded::{PROGRAM, Patience};
 use crate::open::{OpenStore, listed};
 use crate::report::Report;
 use crate::usage;
@@ -254,13 +254,13 @@ async fn uncovered_paths(common: &Common, project: &Path) -> anyhow::Result<Vec<
 async fn capture(common: &Common, program: Program, project: &Path) -> anyhow::Result<Vec<String>> {
     let place = OpenStore::existing_or_new(common, project)?;
     let binding = session::open_prepared(&place, program, project)?;
-    let until = Instant::now() + PATIENCE;
+    let patience = Patience::of_guard();
     let prepared = match session::find_bound(&place, &binding).await {
-        Some(known) => session::open(&place, program.name(), known, project, until).await?,
+        Some(known) => session::open(&place, program.name(), known, project, patience).await?,
         None => {
             let id = place.runtime.new_id()?;
             binding.bind("", id, Some(project))?;
-            session::create_with_id(&place, program.name(), None, (project, id), until).await?
+            session::create_with_id(&place, program.name(), None, (project, id), patience).await?
         }
     };
     let started = prepared.record_start().await;

@@ -2,11 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
 
 use backstitch::SessionOptions;
 use backstitch::agent_file::AgentDefinition;
-use backstitch::code::ErrorCode;
 use backstitch::host::ObservedSession;
 use backstitch::id::SessionId;
 use backstitch::message::PolicyName;
@@ -16,7 +14,7 @@ use backstitch_bridge::Program;
 use backstitch_bridge::settings::Memory;
 
 use crate::open::OpenStore;
-use crate::open::guarded::{Binding, CONVERSATION, PROGRAM, STEP};
+use crate::open::guarded::{Binding, CONVERSATION, PROGRAM, Patience};
 
 /// Returns the directory that is covered for a program that was started in a directory: the repository that holds it, since
 /// the program works in all of that, or else the directory itself. A repository around the home directory does not count.
@@ -53,10 +51,10 @@ pub(super) async fn open(
     program: &str,
     session: SessionId,
     directory: &Path,
-    until: Instant,
+    patience: Patience,
 ) -> anyhow::Result<ObservedSession> {
-    let files = files(place, directory, session, until).await?;
-    open_with(place, program, session, files, until).await
+    let files = files(place, directory, session, patience).await?;
+    open_with(place, program, session, files, patience).await
 }
 
 /// Opens a session with files that are open, and waits for other processes that hold it.
@@ -65,17 +63,14 @@ pub(super) async fn open_with(
     program: &str,
     session: SessionId,
     files: Arc<dyn Workspace>,
-    until: Instant,
+    patience: Patience,
 ) -> anyhow::Result<ObservedSession> {
-    loop {
+    let name = PolicyName::new(program)?;
+    let opened = patience.retry(place, || {
         let options = SessionOptions::with_workspace(files.clone());
-        match place.runtime.open_observed(session, PolicyName::new(program)?, options).await {
-            Err(error) if error.code() == ErrorCode::SessionHeld && Instant::now() < until => {
-                tokio::time::sleep(STEP).await;
-            }
-            opened => return Ok(opened?),
-        }
-    }
+        place.runtime.open_observed(session, name.clone(), options)
+    });
+    Ok(opened.await?)
 }
 
 /// Creates a session with this id, for a directory: that of a conversation, or one for the next conversation.
@@ -84,9 +79,9 @@ pub(super) async fn create_with_id(
     program: &str,
     conversation: Option<&str>,
     (directory, id): (&Path, SessionId),
-    until: Instant,
+    patience: Patience,
 ) -> anyhow::Result<ObservedSession> {
-    let files = files(place, directory, id, until).await?;
+    let files = files(place, directory, id, patience).await?;
     let mut definition = AgentDefinition { name: program.to_owned(), ..AgentDefinition::default() };
     definition.workspace.path = Some(directory.to_owned());
     let tags = [Some((PROGRAM, program)), conversation.map(|conversation| (CONVERSATION, conversation))];
@@ -105,14 +100,7 @@ pub(super) async fn files(
     place: &OpenStore,
     directory: &Path,
     session: SessionId,
-    until: Instant,
+    patience: Patience,
 ) -> anyhow::Result<Arc<dyn Workspace>> {
-    loop {
-        match place.runtime.open_to_capture(directory, session).await {
-            Err(error) if error.code() == ErrorCode::WorkspaceHeld && Instant::now() < until => {
-                tokio::time::sleep(STEP).await;
-            }
-            opened => return Ok(opened?),
-        }
-    }
+    Ok(patience.retry(place, || place.runtime.open_to_capture(directory, session)).await?)
 }

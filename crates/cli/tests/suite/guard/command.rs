@@ -97,7 +97,8 @@ fn a_tree_that_is_never_quiet_has_boundaries_too() {
         &["--quiet-for", "1s", "--at-least-every", "1s", "--json"],
         "while [ ! -e ../1 ]; do echo x >> busy; sleep 0.02; done",
     );
-    wait_for(&stage, "added busy (still changing)");
+    // On a slow machine, the first boundary may see a moment without a change.
+    wait_for(&stage, "busy (still changing)");
     wait_for(&stage, "changed busy");
     // A forced rewind is possible meanwhile, and the next boundary follows it.
     let session = stage.session();

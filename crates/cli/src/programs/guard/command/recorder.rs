@@ -3,7 +3,6 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use backstitch::host::{ObservedBoundary, ObservedPrompt, ObservedSession};
 use backstitch::id::SessionId;
@@ -12,12 +11,9 @@ use backstitch::secrets::Secrets;
 use serde_json::{Map, Value, json};
 
 use crate::keys;
-use crate::open::guarded::{COMMAND, KilledGuard, PATIENCE, command_line};
+use crate::open::guarded::{COMMAND, KilledGuard, Patience, command_line};
 use crate::open::{OpenStore, short, uncovered_paths};
 use crate::programs::guard::session;
-
-/// How long the last boundary waits for other processes.
-const LAST_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The most paths of a boundary in the report.
 const MOST_REPORTED: usize = 1_000;
@@ -49,8 +45,8 @@ impl Recorder {
         let words = secrets.redact_value(Value::from_iter(words));
         let text = command_line(&words);
         let origin = Map::from_iter([("command".to_owned(), words)]);
-        let until = Instant::now() + PATIENCE;
-        let created = session::create_with_id(&place, COMMAND, None, (directory, session), until).await?;
+        let patience = Patience::of_guard();
+        let created = session::create_with_id(&place, COMMAND, None, (directory, session), patience).await?;
         let created = created.with_origin(origin.clone());
         let begun = async {
             created.record_start().await?;
@@ -113,10 +109,9 @@ impl Recorder {
         remark: Option<&str>,
         end: Option<(&str, EvaluationOutcome)>,
     ) -> anyhow::Result<()> {
-        let patience = if end.is_some() { LAST_PATIENCE } else { PATIENCE };
-        let until = Instant::now() + patience;
-        let files = session::files(&self.place, &self.directory, self.session, until).await?;
-        let opened = session::open_with(&self.place, COMMAND, self.session, files.clone(), until).await?;
+        let patience = if end.is_some() { Patience::at_end() } else { Patience::of_guard() };
+        let files = session::files(&self.place, &self.directory, self.session, patience).await?;
+        let opened = session::open_with(&self.place, COMMAND, self.session, files.clone(), patience).await?;
         let opened = opened.with_origin(self.origin.clone());
         let done = self.record(&opened, remark, end).await;
         let released = opened.release().await;
@@ -176,8 +171,7 @@ pub(super) async fn record_killed(place: &OpenStore) {
 }
 
 async fn record_gap(place: &OpenStore, session: SessionId, directory: &Path) -> anyhow::Result<()> {
-    let until = Instant::now() + PATIENCE;
-    let opened = session::open(place, COMMAND, session, directory, until).await?;
+    let opened = session::open(place, COMMAND, session, directory, Patience::of_guard()).await?;
     let text = "the guard was killed, or could not record the end; what the command did since is not divided"
         .to_owned();
     let done = async {
