@@ -1,6 +1,7 @@
 //! A program that speaks the protocol of Codex' app-server. The test plays its part over two pipes.
 
 use std::path::Path;
+use std::process::Child;
 
 use serde_json::{Value, json};
 
@@ -50,12 +51,22 @@ impl<'a> Codex<'a> {
     /// Waits until the program is started, opens its conversation and begins the turn. `read` is what it knows of the
     /// conversation that it continues; without it, it knows none.
     pub(super) fn begin(stage: &'a Stage, read: Option<Value>) -> Self {
-        let mut codex = Self::accept(stage);
-        let initialize = codex.pipes.read();
+        Self::over(stage, Pipes::accept(stage)).open(read).expect("a line")
+    }
+
+    /// Like [`begin`](Self::begin), of a new conversation. Returns `None` if the command is stopped before.
+    pub(super) fn try_begin(stage: &'a Stage, child: &mut Child) -> Option<Self> {
+        Self::over(stage, Pipes::try_accept(stage, child)?).open(None)
+    }
+
+    /// Opens the conversation and begins the turn, unless the input ends.
+    fn open(mut self, read: Option<Value>) -> Option<Self> {
+        let (stage, codex) = (self.stage, &mut self);
+        let initialize = codex.pipes.try_read()?;
         assert_eq!(initialize["method"], "initialize", "{initialize}");
         codex.result(&initialize, json!({"userAgent": "backstitch/0.166.0", "later": [1]}));
-        assert_eq!(codex.pipes.read()["method"], "initialized");
-        let mut request = codex.pipes.read();
+        assert_eq!(codex.pipes.try_read()?["method"], "initialized");
+        let mut request = codex.pipes.try_read()?;
         if request["method"] == "thread/read" {
             match &read {
                 Some(turns) => codex.result(&request, json!({"thread": {"turns": turns}})),
@@ -63,7 +74,7 @@ impl<'a> Codex<'a> {
                     &json!({"id": request["id"], "error": {"code": -32600, "message": "no rollout found"}}),
                 ),
             }
-            request = codex.pipes.read();
+            request = codex.pipes.try_read()?;
         }
         codex.opened = request.clone();
         codex.thread = match request["method"].as_str() {
@@ -73,19 +84,19 @@ impl<'a> Codex<'a> {
         };
         let thread = json!({"id": codex.thread, "path": text_of(&stage.path("rollout.jsonl")), "later": {}});
         codex.result(&request, json!({"thread": thread, "model": "seam-1"}));
-        codex.begun = codex.pipes.read();
+        codex.begun = codex.pipes.try_read()?;
         assert_eq!(codex.begun["method"], "turn/start", "{}", codex.begun);
         codex.turn = format!("turn-{}", codex.begun["id"]);
         let begun = codex.begun.clone();
         codex.result(&begun, json!({"turn": {"id": codex.turn}}));
         codex.notify("turn/started", json!({"turn": {"id": codex.turn}}));
-        codex
+        Some(self)
     }
 
-    fn accept(stage: &'a Stage) -> Self {
+    fn over(stage: &'a Stage, pipes: Pipes) -> Self {
         Self {
             stage,
-            pipes: Pipes::accept(stage),
+            pipes,
             opened: Value::Null,
             begun: Value::Null,
             remarks: Vec::new(),
@@ -138,6 +149,11 @@ impl<'a> Codex<'a> {
 
     fn item(&self, id: &str, command: &str) -> Value {
         json!({"type": "commandExecution", "id": id, "command": format!("/bin/bash -lc '{command}'"), "status": "inProgress"})
+    }
+
+    /// Whether a request to stop came while another answer was awaited.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.is_some()
     }
 
     /// Begins a command, and asks whether it may run.

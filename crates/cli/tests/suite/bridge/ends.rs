@@ -1,9 +1,11 @@
 //! Runs that are stopped: by a budget, a deadline, a cancellation, a signal.
 
 use std::fs;
+use std::process::Child;
 
 use serde_json::{Value, json};
 
+use super::pipes::{give_up, with_deadline};
 use super::stand_in::{Claude, run, stage};
 use crate::stage::{Stage, ended, interrupt, signal};
 
@@ -11,7 +13,9 @@ use crate::stage::{Stage, ended, interrupt, signal};
 const REJECTED: &str = "The user doesn't want to proceed with this tool use.";
 
 fn wait_for_interrupt(claude: &mut Claude<'_>) {
-    while claude.pipes.read()["request"]["subtype"] != "interrupt" {}
+    while !claude.is_interrupted {
+        claude.is_interrupted = claude.pipes.read()["request"]["subtype"] == "interrupt";
+    }
 }
 
 /// Ends the turn of a program that was interrupted.
@@ -27,12 +31,21 @@ fn is_interrupted(claude: &mut Claude<'_>) {
 }
 
 /// A run that is stopped in some way, in the second call.
-fn stopped_in_a_call(more: &[&str], stop: impl FnOnce(&Stage, &std::process::Child)) -> Stage {
+fn stopped_in_a_call(stop: impl FnOnce(&Stage, &Child)) -> Stage {
+    try_stopped_in_a_call(&[], stop).expect("nothing stops it before")
+}
+
+/// The same. Returns `None` if the run was stopped before.
+fn try_stopped_in_a_call(more: &[&str], stop: impl FnOnce(&Stage, &Child)) -> Option<Stage> {
     let stage = stage();
-    let child = run(&stage, &[&["--json"], more].concat());
-    let mut claude = Claude::begin(&stage);
+    let mut child = run(&stage, &[&["--json"], more].concat());
+    let Some(mut claude) = Claude::try_begin(&stage, &mut child) else { return give_up(child) };
     claude.calls("toolu_01", "Write", &json!({}), |files| fs::write(files.join("one"), "1").unwrap());
-    claude.begins_call("toolu_02", "Bash", &json!({"command": "make everything"}));
+    if claude.is_interrupted
+        || !claude.begins_call("toolu_02", "Bash", &json!({"command": "make everything"}))
+    {
+        return give_up(child);
+    }
     fs::write(stage.path("files/half"), "half").unwrap();
     stop(&stage, &child);
     wait_for_interrupt(&mut claude);
@@ -43,20 +56,20 @@ fn stopped_in_a_call(more: &[&str], stop: impl FnOnce(&Stage, &std::process::Chi
     assert_eq!((stage.file("one").as_deref(), stage.file("half")), (Some("1"), None), "{}", ran.output);
     let log = stage.run(&["log", &stage.session()]).worked_quietly();
     assert!(log.contains("was interrupted") && !log.contains("proceed"), "{log}");
-    stage
+    Some(stage)
 }
 
 #[test]
 fn an_interrupted_call_is_rolled_back_and_named_however_the_run_was_stopped() {
-    stopped_in_a_call(&[], |stage, _| {
+    stopped_in_a_call(|stage, _| {
         stage.run(&["cancel", &stage.session()]).worked_quietly();
     });
     let paused = [
-        stopped_in_a_call(&["--deadline", "3s"], |_, _| ()),
-        stopped_in_a_call(&[], |stage, _| {
+        with_deadline(|deadline| try_stopped_in_a_call(&["--deadline", deadline], |_, _| ())),
+        stopped_in_a_call(|stage, _| {
             stage.run(&["pause", &stage.session()]).worked_quietly();
         }),
-        stopped_in_a_call(&[], |_, child| signal(child, "INT")),
+        stopped_in_a_call(|_, child| signal(child, "INT")),
     ];
     for stage in paused {
         let child = stage.command(&["resume", &stage.session(), "--deadline", "60s"]).spawn().unwrap();
@@ -121,16 +134,21 @@ fn a_spent_budget_pauses_and_more_of_it_continues() {
 
 #[test]
 fn a_deadline_stops_a_running_call_and_rolls_it_back() {
-    let stage = stage();
-    let child = run(&stage, &["--deadline", "3s", "--json"]);
-    let mut claude = Claude::begin(&stage);
-    claude.begins_call("toolu_01", "Bash", &json!({"command": "sleep 600"}));
-    fs::write(stage.path("files/half"), "half").unwrap();
-    is_interrupted(&mut claude);
-    drop(claude);
-    let ran = ended(child);
-    assert!(ran.output.contains("deadline"), "{}\n{}", ran.output, ran.errors);
-    assert_eq!(stage.file("half"), None, "a call that was stopped is rolled back");
+    with_deadline(|deadline| {
+        let stage = stage();
+        let mut child = run(&stage, &["--deadline", deadline, "--json"]);
+        let Some(mut claude) = Claude::try_begin(&stage, &mut child) else { return give_up(child) };
+        if !claude.begins_call("toolu_01", "Bash", &json!({"command": "sleep 600"})) {
+            return give_up(child);
+        }
+        fs::write(stage.path("files/half"), "half").unwrap();
+        is_interrupted(&mut claude);
+        drop(claude);
+        let ran = ended(child);
+        assert!(ran.output.contains("deadline"), "{}\n{}", ran.output, ran.errors);
+        assert_eq!(stage.file("half"), None, "a call that was stopped is rolled back");
+        Some(())
+    });
 }
 
 #[test]

@@ -3,7 +3,10 @@
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::Command;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -42,6 +45,19 @@ pub(super) fn stage_with(program: &str, version: &str, agent: &str) -> Stage {
     stage.with_variable("PATH", &path).with_variable("HOME", &home)
 }
 
+/// Tries a stop by a deadline that may come too early on a slow machine, with longer and longer ones.
+pub(super) fn with_deadline<T>(attempt: impl Fn(&str) -> Option<T>) -> T {
+    let tried = ["3s", "6s", "12s", "24s", "48s"].into_iter().find_map(attempt);
+    tried.expect("no deadline left enough time for the call to begin")
+}
+
+/// Ends a command whose deadline came too early.
+pub(super) fn give_up<T>(mut child: Child) -> Option<T> {
+    let _ = child.kill();
+    child.wait().unwrap();
+    None
+}
+
 /// The pipes of a program that was started.
 pub(super) struct Pipes {
     pub(super) arguments: Vec<String>,
@@ -54,6 +70,31 @@ impl Pipes {
     pub(super) fn accept(stage: &Stage) -> Self {
         let pipes = stage.path("pipes");
         wait_until("the start of the program", || pipes.join("arguments").exists());
+        Self::connect(&pipes)
+    }
+
+    /// Waits until the program is started. Returns `None` if the command ends before: opening a pipe waits for its other end, for
+    /// ever if the program is killed then, so that is left to a thread.
+    pub(super) fn try_accept(stage: &Stage, child: &mut Child) -> Option<Self> {
+        let (directory, (connected, connection)) = (stage.path("pipes"), mpsc::channel());
+        std::thread::spawn(move || {
+            while !directory.join("arguments").exists() {
+                if !directory.exists() {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            let _ = connected.send(Self::connect(&directory));
+        });
+        let mut pipes = None;
+        wait_until("the start of the program", || {
+            pipes = connection.try_recv().ok();
+            pipes.is_some() || child.try_wait().unwrap().is_some()
+        });
+        pipes
+    }
+
+    fn connect(pipes: &Path) -> Self {
         let words = fs::read_to_string(pipes.join("arguments")).unwrap();
         fs::remove_file(pipes.join("arguments")).unwrap();
         let arguments = words.split_terminator('\0').map(str::to_owned).collect();

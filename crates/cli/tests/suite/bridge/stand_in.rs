@@ -48,6 +48,8 @@ pub(super) struct Claude<'a> {
     pub(super) pipes: Pipes,
     pub(super) session: String,
     pub(super) prompt: Value,
+    /// Whether a request to stop has been read.
+    pub(super) is_interrupted: bool,
     next: u32,
     answers: u32,
 }
@@ -55,11 +57,21 @@ pub(super) struct Claude<'a> {
 impl<'a> Claude<'a> {
     /// Waits until the program is started, and opens its conversation.
     pub(super) fn begin(stage: &'a Stage) -> Self {
-        let mut claude = Self::accept(stage);
-        let initialize = claude.pipes.read();
+        Self::accept(stage).open().expect("a line")
+    }
+
+    /// Like [`begin`](Self::begin). Returns `None` if the command is stopped before.
+    pub(super) fn try_begin(stage: &'a Stage, child: &mut Child) -> Option<Self> {
+        Self::over(stage, Pipes::try_accept(stage, child)?).open().filter(|claude| !claude.is_interrupted)
+    }
+
+    /// Opens the conversation, unless the input ends.
+    fn open(mut self) -> Option<Self> {
+        let claude = &mut self;
+        let initialize = claude.pipes.try_read()?;
         assert_eq!(initialize["request"]["subtype"], "initialize", "{initialize}");
         assert!(initialize["request"]["hooks"]["PreToolUse"].is_array(), "{initialize}");
-        claude.prompt = claude.pipes.read();
+        claude.prompt = claude.pipes.try_read()?;
         assert_eq!(claude.prompt["type"], "user");
         claude.pipes.send(&json!({"type": "control_response", "response":
             {"subtype": "success", "request_id": initialize["request_id"], "response": {}}}));
@@ -73,13 +85,17 @@ impl<'a> Claude<'a> {
             &json!({"type": "system", "subtype": "init", "session_id": claude.session, "model": "seam-1",
             "claude_code_version": "2.1.197", "later": {"unknown": true}}),
         );
-        claude
+        Some(self)
     }
 
     /// Waits until the program is started.
     pub(super) fn accept(stage: &'a Stage) -> Self {
+        Self::over(stage, Pipes::accept(stage))
+    }
+
+    fn over(stage: &'a Stage, pipes: Pipes) -> Self {
         let (session, prompt) = (String::new(), Value::Null);
-        Self { stage, pipes: Pipes::accept(stage), session, prompt, next: 0, answers: 0 }
+        Self { stage, pipes, session, prompt, is_interrupted: false, next: 0, answers: 0 }
     }
 
     /// Returns the value of an option; an empty text for one at the end.
@@ -107,11 +123,15 @@ impl<'a> Claude<'a> {
         id
     }
 
-    /// Sends a request, and waits for its response.
+    /// Sends a request, and waits for its response. After a request to stop there may be none.
     fn asked(&mut self, body: Value) -> Value {
         let id = self.request(body);
         loop {
-            let line = self.pipes.read();
+            let Some(line) = self.pipes.try_read() else {
+                assert!(self.is_interrupted, "the input ended");
+                return Value::Null;
+            };
+            self.is_interrupted |= line["request"]["subtype"] == "interrupt";
             if line["response"]["request_id"] == id.as_str() {
                 return line["response"]["response"].clone();
             }
@@ -170,12 +190,15 @@ impl<'a> Claude<'a> {
         self.answers(&[json!({"type": "tool_use", "id": id, "name": name, "input": input})]);
         let call = json!({"tool_name": name, "tool_input": input, "tool_use_id": id});
         let before = self.hook("PreToolUse", call.clone());
-        if before["hookSpecificOutput"]["permissionDecision"] == "deny" {
+        if is_denied(&before) {
             self.result_of(id, &before["hookSpecificOutput"]["permissionDecisionReason"].clone(), true);
             return before;
         }
         let may = self
             .asked(json!({"subtype": "can_use_tool", "tool_name": name, "input": input, "tool_use_id": id}));
+        if self.is_interrupted {
+            return before;
+        }
         assert_eq!(may["behavior"], "allow", "{may}");
         work(&self.stage.path("files"));
         let mut after = call;
@@ -205,10 +228,12 @@ impl<'a> Claude<'a> {
         answer
     }
 
-    /// Begins a call that does not end.
-    pub(super) fn begins_call(&mut self, id: &str, name: &str, input: &Value) {
+    /// Begins a call that does not end. Returns whether it runs.
+    pub(super) fn begins_call(&mut self, id: &str, name: &str, input: &Value) -> bool {
         self.answers(&[json!({"type": "tool_use", "id": id, "name": name, "input": input})]);
-        self.hook("PreToolUse", json!({"tool_name": name, "tool_input": input, "tool_use_id": id}));
+        let before =
+            self.hook("PreToolUse", json!({"tool_name": name, "tool_input": input, "tool_use_id": id}));
+        !self.is_interrupted && !is_denied(&before)
     }
 
     pub(super) fn result_of(&mut self, id: &str, content: &Value, is_error: bool) {
@@ -235,4 +260,8 @@ impl<'a> Claude<'a> {
         Command::new("kill").args(["-9", id.trim()]).status().unwrap();
         self.pipes.close();
     }
+}
+
+fn is_denied(before: &Value) -> bool {
+    before["hookSpecificOutput"]["permissionDecision"] == "deny"
 }
