@@ -252,10 +252,13 @@ impl Screen {
 
     /// Announces a session. Its end has to be announced through the returned value.
     pub(crate) fn begin(&self, event: Value) -> AnnouncedRun {
-        self.state().announced = Some(event["session"].clone());
+        let mut state = self.state();
+        state.announced = Some(event["session"].clone());
+        // Under the lock, so that no signal prints the end before.
         if self.mode == Mode::Json {
             println!("{event}");
         }
+        drop(state);
         AnnouncedRun(self.clone())
     }
 
