@@ -1,5 +1,8 @@
 //! Conversations on a pseudo-terminal.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::{Value, json};
 
 use crate::model::{MODEL, Model, PROVIDERS, Said};
@@ -59,6 +62,15 @@ pub(crate) fn leave(terminal: Pty) {
 pub(crate) fn started(stage: &Stage, replies: &Value, columns: u16) -> Pty {
     let model = scripted(stage, replies);
     let terminal = Pty::start(stage, &["chat", "--model", &model], columns, 30);
+    terminal.wait_for("/help lists commands");
+    terminal
+}
+
+/// Starts a conversation with a model of the API `openai-chat`.
+pub(crate) fn asking(stage: &Stage, model: &Model, columns: u16) -> Pty {
+    let name = format!("openai-chat:{MODEL}");
+    let arguments = ["chat", "--model", &name, "--base-url", &model.url];
+    let terminal = Pty::start(stage, &arguments, columns, 30);
     terminal.wait_for("/help lists commands");
     terminal
 }
@@ -208,17 +220,20 @@ fn an_interrupted_turn_keeps_the_conversation() {
 
 #[test]
 fn a_killed_terminal_loses_nothing() {
-    let stage = stage();
-    let slow = json!([
-        {"text": "One."},
-        {"text": "Wait.", "call": [{"name": "write_file", "arguments": {"path": "note.txt", "text": "x"}}]},
-        {"text": "Answered late.", "delay_ms": 3000},
-    ]);
-    let mut terminal = started(&stage, &slow, 80);
+    let stage = stage().with_variable("OPENAI_API_KEY", "key");
+    let answers = [
+        Said::Text("One."),
+        Said::Call("Wait.", "write_file", json!({"path": "note.txt", "text": "x"})),
+        Said::Hangs(""),
+        Said::Text("Answered late."),
+    ];
+    let model = Model::new("openai-chat", answers);
+    let mut terminal = asking(&stage, &model, 80);
     say(&terminal, "Count", "One.", 1);
     prompt(&terminal);
     terminal.send(&format!("Take your time{ENTER}"));
     terminal.wait_for("+ write_file");
+    wait_until("the last request", || model.asked().len() >= 3);
     terminal.kill();
     let session = sessions(&stage).remove(0);
     let terminal = Pty::start(&stage, &["chat", &session], 80, 30);
@@ -247,13 +262,16 @@ fn a_closed_terminal_pauses_the_turn() {
 
 #[test]
 fn lines_that_are_typed_ahead_are_answered() {
-    let stage = stage();
-    let slow = json!([{"text": "First.", "delay_ms": 1500}, {"text": "Second."}]);
-    let terminal = started(&stage, &slow, 80);
+    let stage = stage().with_variable("OPENAI_API_KEY", "key");
+    let gate = Arc::new(AtomicBool::new(false));
+    let answers = [Said::Lines("First.\nThat is all.\n".into(), gate.clone()), Said::Text("Second.")];
+    let model = Model::new("openai-chat", answers);
+    let terminal = asking(&stage, &model, 80);
     terminal.send(&format!("One{ENTER}"));
     terminal.wait_for("session ");
     terminal.send(&format!("Two{ENTER}"));
     terminal.wait_for("queued: Two");
+    gate.store(true, Ordering::SeqCst);
     terminal.wait_for("Second.");
     leave(terminal);
     let missions = missions(&stage);

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::chat::{CTRL_C, ENTER, leave, prompt, say, sessions, stage};
+use crate::chat::{CTRL_C, ENTER, asking, leave, prompt, say, sessions, stage};
+use crate::model::{Model, Said};
 use crate::pty::Pty;
 use crate::stage::{Stage, last_line, scripted, text_of, wait_until};
 
@@ -10,10 +11,14 @@ const CTRL_O: &str = "\u{f}";
 const ESCAPE: &str = "\u{1b}";
 const DOWN: &str = "\u{1b}[B";
 
-/// Starts a session, and kills its process inside of a command.
+/// Starts a session, and kills its process inside of a command, which ends at once when it runs again.
 fn killed(stage: &Stage, mission: &str) {
+    // Beside the workspace, whose files the next process restores.
+    let again = stage.path("again");
+    let _ = std::fs::remove_file(&again);
+    let command = "test -e ../again && exit; touch begun; sleep 60";
     let slow = json!([
-        {"text": "Wait.", "call": [{"name": "shell", "arguments": {"command": "test -e begun && exit; touch begun; sleep 60"}}]},
+        {"text": "Wait.", "call": [{"name": "shell", "arguments": {"command": command}}]},
         {"text": "Done late."},
     ]);
     let model = scripted(stage, &slow);
@@ -26,6 +31,7 @@ fn killed(stage: &Stage, mission: &str) {
     wait_until("the command", || stage.path("files/begun").exists());
     child.kill().unwrap();
     child.wait().unwrap();
+    std::fs::write(again, "").unwrap();
 }
 
 /// Runs a session that answers.
@@ -121,25 +127,26 @@ fn all_interrupted_sessions_are_resumed_and_no_other() {
 
 #[test]
 fn a_new_conversation_says_what_was_interrupted_here_and_continues_it_at_a_key() {
-    let stage = stage();
-    let slow = json!([
-        {"text": "Wait.", "call": [{"name": "write_file", "arguments": {"path": "note.txt", "text": "x"}}]},
-        {"text": "Answered late.", "delay_ms": 2000},
-    ]);
-    let model = scripted(&stage, &slow);
-    let mut terminal = Pty::start(&stage, &["chat", "--model", &model], 80, 30);
-    terminal.wait_for("/help lists commands");
+    let stage = stage().with_variable("OPENAI_API_KEY", "key");
+    let answers = [
+        Said::Call("Wait.", "write_file", json!({"path": "note.txt", "text": "x"})),
+        Said::Hangs(""),
+        Said::Text("Answered late."),
+    ];
+    let model = Model::new("openai-chat", answers);
+    let mut terminal = asking(&stage, &model, 80);
     assert!(!terminal.everything().contains("Ctrl-O continues:"));
     prompt(&terminal);
     terminal.send(&format!("Count the needles{ENTER}"));
     terminal.wait_for("+ write_file");
+    wait_until("the last request", || model.asked().len() >= 2);
     terminal.kill();
     for columns in [40, 120] {
-        let terminal = Pty::start(&stage, &["chat", "--model", &model], columns, 30);
+        let terminal = asking(&stage, &model, columns);
         terminal.wait_for("Ctrl-O continues: Count the needles (interrupted, now)");
         leave(terminal);
     }
-    let terminal = Pty::start(&stage, &["chat", "--model", &model], 80, 30);
+    let terminal = asking(&stage, &model, 80);
     terminal.wait_for("Ctrl-O continues:");
     prompt(&terminal);
     terminal.send(&format!("half a line{CTRL_O}"));
@@ -150,8 +157,7 @@ fn a_new_conversation_says_what_was_interrupted_here_and_continues_it_at_a_key()
     terminal.send("\u{15}");
     leave(terminal);
     assert_eq!(sessions(&stage).len(), 1);
-    let terminal = Pty::start(&stage, &["chat", "--model", &model], 80, 30);
-    terminal.wait_for("/help lists commands");
+    let terminal = asking(&stage, &model, 80);
     prompt(&terminal);
     terminal.send(CTRL_O);
     terminal.wait_for("nothing here waits to be continued");

@@ -3,32 +3,37 @@
 use serde_json::json;
 
 use crate::chat::{CTRL_C, ENTER, enter, leave, prompt, say, sessions, stage};
+use crate::model::{MODEL, Model, Said};
 use crate::pty::Pty;
-use crate::stage::{scripted, wait_until};
+use crate::stage::wait_until;
 
 #[test]
 fn a_person_works_for_a_day() {
     let editor = "sh -c 'sed s/asked/edited/ \"$0\" > \"$0.new\" && mv \"$0.new\" \"$0\"'";
-    let stage = stage().with_variable("VISUAL", editor);
-    let shell = |command: &str| json!([{"name": "shell", "arguments": {"command": command}}]);
-    let write = json!([{"name": "write_file", "arguments": {"path": "needles.txt", "text": "seven\n"}}]);
-    let replies = json!([
-        {"text": "I write it down.", "call": write},
-        {"text": "Seven needles."},
-        {"text": "Eight pins."},
-        {"text": "Nine buttons."},
-        {"text": "I touch it.", "call": shell("touch asked")},
-        {"text": "It is touched."},
-        {"text": "I remove it.", "call": shell("rm needles.txt")},
-        {"text": "It is kept."},
-        {"text": "I wait.", "call": shell("touch begun; sleep 60")},
-        {"text": "Something else, then."},
-        {"text": "It is late.", "delay_ms": 2000},
-    ]);
-    let model = scripted(&stage, &replies);
+    let stage = stage().with_variable("VISUAL", editor).with_variable("OPENAI_API_KEY", "key");
+    let shell = |text: &'static str, command: &str| Said::Call(text, "shell", json!({"command": command}));
+    let answers = [
+        Said::Call("I write it down.", "write_file", json!({"path": "needles.txt", "text": "seven\n"})),
+        Said::Text("Seven needles."),
+        Said::Text("Eight pins."),
+        Said::Text("Nine buttons."),
+        shell("I touch it.", "touch asked"),
+        Said::Text("It is touched."),
+        shell("I remove it.", "rm needles.txt"),
+        Said::Text("It is kept."),
+        shell("I wait.", "touch begun; sleep 60"),
+        Said::Text("Something else, then."),
+        // The process that asks for this is killed, and the next one gets the answer after it.
+        Said::Hangs(""),
+        Said::Text("It is late."),
+        Said::Text("Something else, then."),
+    ];
+    let model = Model::new("openai-chat", answers);
+    let name = format!("openai-chat:{MODEL}");
 
     // Start, and three follow-ups.
-    let mut terminal = Pty::start(&stage, &["chat", "--model", &model, "--approve", "shell"], 100, 40);
+    let arguments = ["chat", "--model", &name, "--base-url", &model.url, "--approve", "shell"];
+    let mut terminal = Pty::start(&stage, &arguments, 100, 40);
     say(&terminal, "Count the needles", "Seven needles.", 1);
     say(&terminal, "And the pins?", "Eight pins.", 2);
     say(&terminal, "And the buttons?", "Nine buttons.", 3);
@@ -68,10 +73,7 @@ fn a_person_works_for_a_day() {
 
     // Kill the terminal, and resume.
     terminal.send(&format!("Work late{ENTER}"));
-    wait_until("the request", || {
-        let log = stage.run(&["log", "--all", "--json"]).output;
-        log.lines().last().is_some_and(|line| line.contains("request_started"))
-    });
+    wait_until("the request", || model.asked().last().is_some_and(|asked| asked.body.contains("Work late")));
     terminal.kill();
     let session = sessions(&stage).remove(0);
     let terminal = Pty::start(&stage, &["chat", &session], 100, 40);
