@@ -46,6 +46,7 @@ fn a_session_that_was_announced_is_resumed_with_its_mission() {
 #[expect(clippy::print_stderr, reason = "long runs report how many processes really died")]
 fn a_run_that_is_killed_at_its_beginning_leaves_what_every_command_accepts() {
     let mut random = u64::from(std::process::id()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    eprintln!("seed: {random}");
     let (mut died, mut announced) = (0, 0);
     for run in 0..runs() {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -143,7 +143,9 @@ fn calls_of_a_sub_agent_of_the_real_codex_are_recorded() {
     let Some(codex) = named("BACKSTITCH_CODEX") else { return };
     let mut spawn = call("call_01", "spawn_agent", json!({"message": "Sew the child"}));
     spawn["namespace"] = json!("multi_agent_v1");
-    let shell = |id: &str, command: &str| call(id, "exec_command", json!({ "cmd": command }));
+    // It would return before the end of a command that takes longer than ten seconds.
+    let shell =
+        |id: &str, command: &str| call(id, "exec_command", json!({"cmd": command, "yield_time_ms": 30_000}));
     let script = json!({
         "Mend it": [
             [spawn],

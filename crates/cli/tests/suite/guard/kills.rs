@@ -10,8 +10,10 @@ use super::stand_in::StandIn;
 use crate::stage::Stage;
 
 #[test]
+#[expect(clippy::print_stderr, reason = "a failure shows the seed")]
 fn a_hook_that_is_killed_at_any_time_loses_at_most_its_own_report() {
     let mut random = u64::from(std::process::id()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    eprintln!("seed: {random}");
     let stage = Stage::new();
     for number in 0..300 {
         fs::write(stage.path(&format!("files/{number}")), number.to_string()).unwrap();

@@ -114,8 +114,9 @@ fn function(id: &str, name: &str, arguments: Value) -> Value {
     json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": name, "arguments": arguments.to_string()})
 }
 
+/// A call of the shell, which returns at the end of the command, and not after ten seconds.
 fn shell(id: &str, command: &str) -> Value {
-    function(id, "exec_command", json!({"cmd": command}))
+    function(id, "exec_command", json!({"cmd": command, "yield_time_ms": 30_000}))
 }
 
 fn patch(id: &str, lines: &str) -> Value {
