@@ -82,6 +82,7 @@ pub use provider::{ModelReceiver, ProviderAccess, ProviderDefinition, ProviderFo
 pub use read::AgentFile;
 pub use secret_values::names_secret;
 pub use served::{ListedModel, ServerModels};
+#[cfg(all(feature = "store", feature = "workspace"))]
 pub(crate) use session::{defining_records, exceeds};
 pub use session::{imported_note, recorded_definition};
 pub use skill::{SkillDefinition, SkillReader, SkillText};

@@ -92,6 +92,7 @@ pub(crate) async fn defining_records(
 /// Returns whether the records of a session hold a definition that allows more than a user with these limits does, at the head
 /// or at any point that a rewind may go back to. One that cannot be read, as that of a later version, may allow everything.
 /// Notes have their large data.
+#[cfg(all(feature = "store", feature = "workspace"))]
 pub(crate) fn exceeds(records: &[Record], limit: &Sandbox, mode: AgentMode) -> bool {
     let mut later: Option<(Sandbox, Option<AgentMode>)> = None;
     for record in records.iter().rev() {
