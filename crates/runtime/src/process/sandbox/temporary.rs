@@ -112,7 +112,12 @@ fn prefix(call: CallId) -> String {
 /// Locks a directory that was just created. Before that, a process in another namespace of processes may take it for one that was left, and
 /// remove it: then this fails. Returns `None` where the file system has no locks.
 fn lock_created(path: &Path) -> io::Result<Option<File>> {
-    let Ok(directory) = File::open(path) else { return Err(io::Error::other("it was removed")) };
+    let directory = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
+        // Without a free descriptor it is used without a lock: another name would not help.
+        Err(_) => return Ok(None),
+        Ok(directory) => directory,
+    };
     match directory.try_lock() {
         Ok(()) if is_at(&directory, path) => Ok(Some(directory)),
         Ok(()) | Err(fs::TryLockError::WouldBlock) => Err(io::Error::other("it is being removed")),
@@ -253,6 +258,19 @@ mod tests {
         fs::set_permissions(&left, fs::Permissions::from_mode(0o000)).unwrap();
         remove_left();
         assert!(!left.exists());
+    }
+
+    #[test]
+    fn a_new_directory_that_is_being_removed_is_not_used() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("new");
+        assert_eq!(lock_created(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
+        fs::create_dir(&path).unwrap();
+        let remover = File::open(&path).unwrap();
+        remover.lock().unwrap();
+        assert!(lock_created(&path).is_err(), "another process holds its lock");
+        drop(remover);
+        assert!(lock_created(&path).unwrap().is_some());
     }
 
     #[test]
